@@ -16,7 +16,8 @@ constexpr const char* kStatColumns =
     "  class: rows of one size share files (below); rows: in the newest checkpoint;\n"
     "  live: bytes of these rows on disk\n";
 constexpr const char* kSpaceLines =
-    "  on disk: of the segments of both checkpoints; kept: records that one of them has, or both;\n"
+    "  on disk, in PMem: files with segments of both checkpoints; kept: records that one of them\n"
+    "  has, or both, in either;\n"
     "  an export would copy: segments of the newest checkpoint that it cannot link\n";
 constexpr const char* kClassColumns =
     "  record bytes: one row on disk; segments: files of the class, and their bytes;\n"
@@ -44,8 +45,9 @@ std::string StatText(const Survey& survey) {
   std::string text =
       StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint, "\n",
              tables.Text(), kStatColumns, classes.Text(), kClassColumns, "on disk ",
-             BytesText(survey.taken_bytes), ", kept ", BytesText(survey.kept_bytes),
-             "; an export would copy ", BytesText(survey.export_bytes), "\n", kSpaceLines);
+             BytesText(survey.disk_bytes), ", in PMem ", BytesText(survey.pmem_bytes), ", kept ",
+             BytesText(survey.kept_bytes), "; an export would copy ",
+             BytesText(survey.export_bytes), "\n", kSpaceLines);
   if (survey.unknown_rows > 0) {
     StrAppend(&text, survey.unknown_rows,
               " more rows in segments that do not say whose they are: embank verify\n");
@@ -63,8 +65,9 @@ std::string StatJson(const Survey& survey) {
       StrCat("{\"directory\":", JsonString(survey.directory),
              ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
              ",\"unknown_rows\":", survey.unknown_rows, ",\"rows_lost\":", survey.rows_lost,
-             ",\"disk_bytes\":", survey.taken_bytes, ",\"kept_bytes\":", survey.kept_bytes,
-             ",\"export_bytes\":", survey.export_bytes, ",\"tables\":[");
+             ",\"disk_bytes\":", survey.disk_bytes, ",\"pmem_bytes\":", survey.pmem_bytes,
+             ",\"kept_bytes\":", survey.kept_bytes, ",\"export_bytes\":", survey.export_bytes,
+             ",\"tables\":[");
   const char* comma = "";
   for (const SurveyedTable& table : survey.tables) {
     StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),

@@ -8,13 +8,17 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/threads/clock.h"
 #include "base/threads/spin_wait.h"
 
 namespace embank {
 namespace {
 
-// A try takes some microseconds, most reads take less than a hundred of them: a tenth of a second
-// for a device that is slow.
+// Most reads take less than a tenth of a millisecond; a device that is slow takes a thousand times
+// that.
+constexpr uint64_t kWaitNsMax = 200'000'000;
+// A try takes some microseconds. Where threads are many and each pause gives a core away, time ends
+// the wait.
 constexpr uint32_t kWaitsMax = 20'000;
 
 }  // namespace
@@ -164,11 +168,12 @@ int CachedDescriptor::Reopen(bool may_exceed) {
 int CachedDescriptor::OpenOrWait(bool may_exceed) {
   int number = reopen_();
   SpinWait wait;
+  const uint64_t begin_ns = SteadyClock()->NowNs();
   for (uint32_t waits = 0; number == -EMFILE || number == -ENFILE; number = reopen_()) {
     bool may_wait = false;
     if (cache_->CloseOne(&may_wait)) continue;
     if (!may_wait || !may_exceed) return number;
-    if (++waits > kWaitsMax) {
+    if (++waits > kWaitsMax || SteadyClock()->NowNs() - begin_ns > kWaitNsMax) {
       cache_->NoteWaited(true);
       return number;
     }

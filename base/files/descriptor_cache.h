@@ -71,14 +71,14 @@ class CachedDescriptor {
 
   // From now on the descriptor may be closed while it is unused, unless its file has unsynced
   // changes. Then reopen() returns a descriptor of the same file, or minus the system's error
-  // number. Without memory the descriptor stays open. Call it once, before other threads use this
-  // object.
+  // number. Without memory the descriptor stays open. Call it once; others may use this object
+  // meanwhile.
   void Enter(DescriptorCache* cache, std::function<int()> reopen);
 
   // Returns the descriptor's number, until EndUse; or minus an error number, without EndUse. EMFILE
   // also: the descriptor is closed, all open ones are in use, and may_exceed is false. If the
-  // process has no descriptor left, waits some tenths of a second for one that another thread uses;
-  // after a wait in vain the next uses do not wait.
+  // process has no descriptor left, waits up to 0.2 seconds for one that another thread uses; after
+  // a wait in vain the next uses do not wait.
   int Use(bool may_exceed = true);
   void EndUse() {
     const int32_t users = users_.fetch_sub(1, std::memory_order_release);

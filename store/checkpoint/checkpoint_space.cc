@@ -65,7 +65,9 @@ bool CheckpointSpace::ReserveForHeat(const Manifest& tables, uint64_t bytes, boo
 uint64_t CheckpointSpace::PmemBytesMax(const Manifest& tables) const {
   if (logs_->pmem() == nullptr) return 0;
   const RowLogOptions& pmem = logs_->pmem()->options();
-  return ManifestBytesMax(tables, pmem.ssd_bytes, pmem.segment_bytes, 0);
+  return ManifestBytesMax(tables, pmem.ssd_bytes,
+                          std::min(pmem.segment_bytes_min, pmem.segment_bytes), pmem.segment_bytes,
+                          0);
 }
 
 bool CheckpointSpace::Reserve(const Manifest& tables, uint64_t blob_bytes, bool must) {

@@ -40,7 +40,7 @@ using ExportProgress = FunctionRef<bool(uint64_t done, uint64_t total)>;
 // The parts that an export uses; all of them outlive it.
 struct ExportParts {
   FileSystem* files;
-  MemorySource* memory;       // of a copy's buffers, 2 MiB and a footer, which are in no budget
+  MemorySource* memory;       // of a copy's buffers, 2 MiB or two footers, which are in no budget
   Directory* source;          // of the store
   Directory* pmem = nullptr;  // of its PMem; nullptr: it has none
 };

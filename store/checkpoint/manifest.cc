@@ -192,6 +192,13 @@ void PutSegment(const SegmentRows& rows, Writer* writer) {
 }
 constexpr uint64_t kSegmentRowsBytesMin = 2 * 8 + 5 * 4;
 
+// Whether the bits say that some of the used slots have rows, and no others.
+bool HasRows(const SegmentRows& rows) {
+  if (std::ranges::all_of(rows.bits, [](uint64_t word) { return word == 0; })) return false;
+  const uint32_t in_last = rows.used_slots % 64;
+  return in_last == 0 || rows.bits.back() >> in_last == 0;
+}
+
 StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* reader) {
   SegmentRows rows = {};
   rows.header.store_id = store_id;
@@ -218,6 +225,10 @@ StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* re
   bool sound = reader->ok();
   for (const TableId table : rows.tables) sound = sound && table <= kNoTable;
   if (!sound) return DataLossError("truncated segment entry");
+  if (!HasRows(rows)) {
+    return DataLossError(
+        StrCat("segment ", rows.header.segment_id, ": no row, or one after its used slots"));
+  }
   return rows;
 }
 
@@ -341,8 +352,8 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
 
 }  // namespace
 
-uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
-                          uint64_t blob_bytes) {
+uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes_min,
+                          uint64_t segment_bytes, uint64_t blob_bytes) {
   // Each class has open segments for two streams, and one segment may wait for its footer.
   constexpr uint64_t kUnfinishedSegments = 3;
   uint64_t slots_max = 0;
@@ -353,8 +364,13 @@ uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t s
     slots_max = std::max(slots_max, slots);
     unfinished_slots += kUnfinishedSegments * slots;
   }
+  const uint64_t segments = ssd_bytes / segment_bytes;
+  // Small ones together have no more bits, each in whole words.
+  const uint64_t segments_max =
+      std::max(segments, std::min<uint64_t>(ssd_bytes / segment_bytes_min, kSegmentsMax));
   return EncodeManifest(tables).size() + blob_bytes +
-         ssd_bytes / segment_bytes * (kSegmentRowsBytesMin + RoundUp(slots_max, 64) / 8) +
+         segments * (kSegmentRowsBytesMin + RoundUp(slots_max, 64) / 8) +
+         (segments_max - segments) * (kSegmentRowsBytesMin + sizeof(uint64_t)) +
          unfinished_slots * (sizeof(Key) + sizeof(TableId));
 }
 

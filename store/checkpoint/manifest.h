@@ -60,10 +60,10 @@ struct Manifest {
 };
 
 // The most bytes of a manifest of such tables, without segments, when it has some later: in a log
-// of `ssd_bytes`, whose segments have `segment_bytes`, with a blob of `blob_bytes`. Throws
-// std::bad_alloc.
-uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
-                          uint64_t blob_bytes);
+// of `ssd_bytes`, whose segments have from `segment_bytes_min` to `segment_bytes`, with a blob of
+// `blob_bytes`. Throws std::bad_alloc.
+uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes_min,
+                          uint64_t segment_bytes, uint64_t blob_bytes);
 
 // Encodes a manifest that a store made. Throws std::bad_alloc.
 std::vector<std::byte> EncodeManifest(const Manifest& manifest);

@@ -65,12 +65,19 @@ StatusOr<SegmentHeader> HeaderOf(Directory* directory, const std::string& name) 
   return DecodeSegmentHeader(bytes);
 }
 
+// Whether an error says nothing of the file: there is no descriptor for it, or no right to read it,
+// or the device fails.
+bool TellsNothing(const Status& error) {
+  return IsResourceExhausted(error) || IsPermissionDenied(error) || IsUnavailable(error);
+}
+
 // Whether the directory has all segments that the manifest has in PMem, and at least one.
-bool HasSegmentsOf(Directory* pmem, const Manifest& opened) {
+StatusOr<bool> HasSegmentsOf(Directory* pmem, const Manifest& opened) {
   bool has_any = false;
   for (const SegmentRows& rows : opened.segments) {
     if (!rows.IsInPmem()) continue;
     const auto header = HeaderOf(pmem, SegmentName(rows.header.segment_id));
+    if (TellsNothing(header.status())) return header.status();
     if (header.ok() ? !(*header == rows.header) : !IsDataLoss(header.status())) return false;
     has_any = has_any || header.ok();
   }
@@ -79,26 +86,38 @@ bool HasSegmentsOf(Directory* pmem, const Manifest& opened) {
 
 // Whether a manifest proves that the directory is its store's, whose marks do not say so.
 // Without rows in it only segments that no checkpoint has are at stake.
-bool IsProven(Directory* pmem, const std::string& path, const StoreListing& found,
-              const Manifest& opened) {
+StatusOr<bool> IsProven(Directory* pmem, const std::string& path, const StoreListing& found,
+                        const Manifest& opened) {
   if (opened.pmem_id != 0 && found.pmem_ids == std::set<uint64_t>{opened.pmem_id}) return true;
   if (RowsInPmem(opened) > 0) return HasSegmentsOf(pmem, opened);
   if (!found.pmem_ids.empty() || opened.pmem_path != path) return false;
-  return std::ranges::all_of(found.segments, [&](uint64_t id) {
+  for (const uint64_t id : found.segments) {
     const auto header = HeaderOf(pmem, SegmentName(id));
-    return header.ok() && header->store_id == opened.store_id;
-  });
+    if (TellsNothing(header.status())) return header.status();
+    if (!header.ok() || header->store_id != opened.store_id) return false;
+  }
+  return true;
 }
 
-bool IsProvenByAny(Directory* pmem, const std::string& path, const StoreListing& found,
-                   std::span<const Manifest* const> kept) {
-  return std::ranges::any_of(
-      kept, [&](const Manifest* manifest) { return IsProven(pmem, path, found, *manifest); });
+StatusOr<bool> IsProvenByAny(Directory* pmem, const std::string& path, const StoreListing& found,
+                             std::span<const Manifest* const> kept) {
+  for (const Manifest* const manifest : kept) {
+    EMBANK_ASSIGN_OR_RETURN(const bool is_proven, IsProven(pmem, path, found, *manifest));
+    if (is_proven) return true;
+  }
+  return false;
+}
+
+// The id that a directory without a mark had. Older directories of the store may have left marks;
+// a manifest of an older version does not say which is the last.
+uint64_t FormerId(const Manifest& opened, const std::set<uint64_t>& in_store) {
+  if (opened.pmem_id != 0 || in_store.empty()) return opened.pmem_id;
+  return *in_store.rbegin();
 }
 
 // Names the file that the directory lacks, if there was one.
 std::string MarkToMake(const Manifest& opened, const StoreListing& store) {
-  const uint64_t id = !store.pmem_ids.empty() ? *store.pmem_ids.rbegin() : opened.pmem_id;
+  const uint64_t id = FormerId(opened, store.pmem_ids);
   if (id == 0) return "";
   return StrCat("; it has no ", PmemName(id), ": if it is the store's, make a file of this name");
 }
@@ -109,7 +128,8 @@ Status CheckMarks(Directory* pmem, const std::string& path, const StoreListing& 
   const std::set<uint64_t>& ids = found.pmem_ids;
   const auto is_own = [&](uint64_t id) { return store.pmem_ids.count(id) > 0; };
   if (!ids.empty() && std::ranges::all_of(ids, is_own)) return OkStatus();
-  if (IsProvenByAny(pmem, path, found, kept)) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(const bool is_proven, IsProvenByAny(pmem, path, found, kept));
+  if (is_proven) return OkStatus();
   if (!ids.empty()) {
     return InvalidArgumentError(
         StrCat("pmem_path: ", pmem->path(), " is the PMem of another store than ", store_path,
@@ -181,22 +201,24 @@ StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
   }
   std::unique_ptr<PmemDirectory> directory(
       new PmemDirectory(std::move(base), std::move(own), files));
-  const Status taken =
-      CatchNoMemory([&] { return directory->Take(options, store, manifests, now_ns); });
+  const Status taken = CatchNoMemory([&]() -> Status {
+    EMBANK_RETURN_IF_ERROR(OfPmemPath(directory->Take(options, store->listing(), manifests)));
+    return options.read_only ? OkStatus() : directory->MakeMarks(store, opened, now_ns);
+  });
   if (taken.ok()) return directory;
   directory->Abandon(store);
-  return OfPmemPath(taken);
+  return taken;
 }
 
-Status PmemDirectory::Take(const StoreOptions& options, CheckpointDirectory* store,
-                           const OpenedManifests& manifests, uint64_t now_ns) {
+Status PmemDirectory::Take(const StoreOptions& options, const StoreListing& store,
+                           const OpenedManifests& manifests) {
   const Manifest& opened = manifests.opened();
   std::vector<const Manifest*> kept;
   for (const Manifest& manifest : manifests.kept()) kept.push_back(&manifest);
   path_ = AbsolutePath(options.pmem_path);
   EMBANK_RETURN_IF_ERROR(OpenOrMake(options, opened));
   const auto check = [&] {
-    return CheckIsPmemOf(directory_.get(), path_, opened, kept, store->listing(), options.path);
+    return CheckIsPmemOf(directory_.get(), path_, opened, kept, store, options.path);
   };
   // The check precedes the lock, so that nothing is made in another store's directory. It is made
   // again under the lock, when nobody else changes the directory.
@@ -204,9 +226,7 @@ Status PmemDirectory::Take(const StoreOptions& options, CheckpointDirectory* sto
   EMBANK_RETURN_IF_ERROR(Lock(options));
   EMBANK_RETURN_IF_ERROR(check());
   EMBANK_RETURN_IF_ERROR(ListFiles());
-  if (options.read_only) return OkStatus();
-  EMBANK_RETURN_IF_ERROR(CheckMaps());
-  return MakeMarks(store, opened, now_ns);
+  return options.read_only ? OkStatus() : CheckMaps();
 }
 
 Status PmemDirectory::CheckPaths(const StoreOptions& options) {
@@ -274,18 +294,20 @@ Status PmemDirectory::MakeMarks(CheckpointDirectory* store, const Manifest& open
   if (!has_own) {
     const uint64_t where = std::hash<std::string>()(path_);
     const bool is_known = listing_.is_store();
-    const uint64_t former = in_store.empty() ? opened.pmem_id : *in_store.rbegin();
+    const uint64_t former = FormerId(opened, in_store);
     ids.insert(is_known && former != 0 ? former : HashKey(HashKey(opened.store_id, now_ns), where));
   }
   for (const uint64_t id : ids) {
     if (in_store.count(id) > 0) continue;
-    marked_in_store_.insert(id);
+    marked_in_store_.insert(id);  // a mark that fails may be there all the same
     EMBANK_RETURN_IF_ERROR(store->AddPmem(id));
     if (has_own) Log(LogLevel::kWarning, StrCat(PmemName(id), " was missing, and is made again"));
   }
-  if (has_own) return OkStatus();
-  const uint64_t id = *ids.begin();
-  marked_here_.insert(id);  // a mark that fails may be there all the same
+  return has_own ? OkStatus() : OfPmemPath(MakeOwnMark(*ids.begin()));
+}
+
+Status PmemDirectory::MakeOwnMark(uint64_t id) {
+  marked_here_.insert(id);
   EMBANK_RETURN_IF_ERROR(MakeMark(directory_.get(), PmemName(id)));
   EMBANK_RETURN_IF_ERROR(directory_->Sync());
   EMBANK_RETURN_IF_ERROR(directory_->SyncName());

@@ -98,13 +98,14 @@ class PmemDirectory {
  private:
   PmemDirectory(std::unique_ptr<FileSystem> base, std::unique_ptr<PmemFileSystem> own,
                 FileSystem* files);
-  Status Take(const StoreOptions& options, CheckpointDirectory* store,
-              const OpenedManifests& manifests, uint64_t now_ns);
+  Status Take(const StoreOptions& options, const StoreListing& store,
+              const OpenedManifests& manifests);
   Status OpenOrMake(const StoreOptions& options, const Manifest& opened);
   Status Lock(const StoreOptions& options);
   Status ListFiles();
   Status CheckMaps();
   Status MakeMarks(CheckpointDirectory* store, const Manifest& opened, uint64_t now_ns);
+  Status MakeOwnMark(uint64_t id);
   bool Remove(const std::string& name);
 
   const std::unique_ptr<FileSystem> base_files_;  // nullptr: the files are the caller's

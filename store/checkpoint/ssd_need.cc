@@ -30,7 +30,7 @@ int64_t SpareSegments(const Manifest& tables, uint64_t ssd_bytes, uint64_t segme
 uint64_t ManifestsBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                            uint64_t blob_bytes) {
   constexpr uint64_t kManifests = 3;
-  return kManifests * ManifestBytesMax(tables, ssd_bytes, segment_bytes, blob_bytes);
+  return kManifests * ManifestBytesMax(tables, ssd_bytes, segment_bytes, segment_bytes, blob_bytes);
 }
 
 bool HasSpaceForRows(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,

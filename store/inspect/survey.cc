@@ -93,11 +93,13 @@ Status TakeSpace(const Manifest& newest, const std::map<uint64_t, SegmentRows>& 
   for (const auto& [id, rows] : segments) {
     survey->segment_bytes += rows.header.segment_bytes;
     survey->kept_bytes += LiveRows(rows) * rows.header.record_bytes;
-    Status opened = reader->Open(rows);
-    if (IsResourceExhausted(opened) || IsPermissionDenied(opened)) return opened;
-    if (!opened.ok()) continue;
-    EMBANK_ASSIGN_OR_RETURN(const uint64_t taken_bytes, reader->TakenBytes());
-    survey->taken_bytes += taken_bytes;
+    const Status opened = reader->Open(rows);
+    const StatusOr<uint64_t> taken_bytes =
+        opened.ok() ? reader->TakenBytes() : StatusOr<uint64_t>(opened);
+    const Status& status = taken_bytes.status();
+    if (IsResourceExhausted(status) || IsPermissionDenied(status)) return status;
+    if (!status.ok()) continue;
+    (rows.IsInPmem() ? survey->pmem_bytes : survey->disk_bytes) += *taken_bytes;
   }
   for (const SegmentRows& rows : newest.segments) survey->export_bytes += BytesToCopy(rows);
   return OkStatus();

@@ -112,7 +112,6 @@ class SegmentVerify {
 
   Status LookAt() {
     CountRows();
-    CheckBitmaps();
     const Status opened = reader_->Open(*uses_[0].rows);
     if (IsNotFound(opened)) {
       const bool is_in_pmem = uses_[0].rows->IsInPmem();
@@ -147,19 +146,6 @@ class SegmentVerify {
       for (uint32_t slot = 0; slot < use.rows->used_slots; ++slot) {
         use.kept->verified()->rows += use.Lives(slot) ? 1 : 0;
       }
-    }
-  }
-
-  void CheckBitmaps() {
-    for (const SegmentUse& use : uses_) {
-      const uint32_t used = use.rows->used_slots;
-      const bool has_more = used % 64 != 0 && use.rows->bits[used / 64] >> (used % 64) != 0;
-      if (!has_more) continue;
-      Damage damage = DamageOf(
-          DamagedPart::kManifest,
-          StrCat(SegmentName(header().segment_id), " has rows behind its ", used, " used slots"));
-      damage.file = ManifestName(use.kept->manifest().checkpoint);
-      found_.push_back(std::move(damage));
     }
   }
 

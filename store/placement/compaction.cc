@@ -29,7 +29,7 @@ Compaction::Compaction(const CompactionParts& parts)
 
 void Compaction::PayDebt(uint64_t changed_keys) {
   const uint64_t pace = parts_.log->candidates().pace();
-  if (pace == 0 || changed_keys == 0) return;
+  if (pace == 0 || changed_keys == 0 || parts_.log->writer().has_stopped()) return;
   // A single key adds a whole row to the debt.
   const uint64_t rows =
       (changed_keys * pace + CompactionPace::kChangedRows - 1) / CompactionPace::kChangedRows;
@@ -196,8 +196,10 @@ void Compaction::CountForgotten() {
 void Compaction::NoteForgotten() { (lower_ != nullptr ? lower_ : this)->CountForgotten(); }
 
 void Compaction::CompactBeforeCheckpoint() {
+  // It takes no row anew. Evacuate moves rows out of it.
+  if (parts_.log->writer().has_stopped()) return;
   CompactFor(CompactionAim::kLaterSpace);
-  // Sessions with few changes pay no debt, and each leaves its open segments.
+  // Sessions with few changes pay no debt, and each leaves its segments.
   if (parts_.log->candidates().HasWaste()) CompactFor(CompactionAim::kSize);
 }
 

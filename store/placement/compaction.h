@@ -89,8 +89,8 @@ class Compaction {
   uint64_t demoted_rows() const { return demoted_rows_.load(std::memory_order_relaxed); }
 
   // Call it before a checkpoint, like EnsureSpace. If changes have run out of space, or the log
-  // takes much more than its rows, moves some rows of kept checkpoints. The checkpoint after the
-  // next one frees their space.
+  // takes much more than its rows or has many segments, moves some rows of kept checkpoints. The
+  // checkpoint after the next one frees their space. Does nothing if the log has stopped.
   void CompactBeforeCheckpoint();
 
   // While one lives, no row is moved.

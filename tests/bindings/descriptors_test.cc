@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -51,6 +52,17 @@ class FewDescriptors {
 size_t OpenDescriptors() {
   const auto all = std::filesystem::directory_iterator("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all))) - 1;
+}
+
+// The descriptors of files with segments.
+size_t OpenSegments() {
+  size_t segments = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::filesystem::path file = std::filesystem::read_symlink(entry, gone);
+    segments += file.filename().string().starts_with("segment-") ? 1 : 0;
+  }
+  return segments;
 }
 
 StorePtr OpenSmall(const std::string& path, uint32_t flags, uint64_t hbm_bytes = 0) {
@@ -345,6 +357,38 @@ TEST_F(WithoutDescriptors, RowsAreUnavailableToAllVerbsAndFoundLater) {
               kKeys);
     EXPECT_EQ(std::count(rows_.begin(), rows_.begin() + kDim, 0.0f), kDim);
     EXPECT_THAT(Metrics(store_.get()), HasSubstr("op=\"lookup\",outcome=\"unavailable\"} "));
+  }
+  Checkpoint(EMBANK_OK);
+  ExpectAllRows();
+}
+
+// A checkpoint syncs all files, also those of segments that are being filled. They stay open all
+// the same: a write for which there is no descriptor would stop the log.
+TEST_F(WithoutDescriptors, ChangesDoNotStopTheLog) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  size_t open = 0;
+  // A row may have filled the last segment.
+  for (int i = 0; i < 3 && open == 0; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Put(store_.get(), 0, 1, 1));
+    Checkpoint(EMBANK_OK);
+    {
+      const FewDescriptors none(kNone);
+      Checkpoint(EMBANK_RESOURCE_EXHAUSTED);
+    }
+    open = OpenSegments();
+  }
+  EXPECT_GE(open, 1u);
+  EXPECT_LE(open, 2u) << "full ones rest";
+  {
+    const FewDescriptors none(kNone);
+    uint64_t refused = 0;
+    for (uint64_t first = kAll; first < 2 * kAll; first += kKeys) {
+      const std::vector<uint64_t> keys = KeyRange(first, kKeys);
+      EXPECT_EQ(embank_upsert(table_, keys.data(), kKeys, rows_.data(), 0, outcomes_.data()),
+                EMBANK_OK);
+      refused += static_cast<uint64_t>(std::ranges::count(outcomes_, EMBANK_ROW_REFUSED));
+    }
+    EXPECT_GT(refused, 0u) << "the files that are open have had space for all";
   }
   Checkpoint(EMBANK_OK);
   ExpectAllRows();

@@ -36,9 +36,10 @@ SegmentRows SegmentOf(uint64_t segment_id, uint32_t row_class, uint32_t slot_byt
                                  .record_bytes = RecordBytesOf(slot_bytes),
                                  .segment_bytes = 64 * kBlockBytes},
                       .used_slots = used,
-                      .bits = std::vector<uint64_t>((used + 63) / 64, 0x5A5A5A5A5A5A5A5A),
+                      .bits = std::vector<uint64_t>((used + 63) / 64, 0xA5A5A5A5A5A5A5A5),
                       .keys = {},
                       .tables = {}};
+  if (used % 64 != 0) rows.bits.back() &= (uint64_t{1} << used % 64) - 1;
   for (uint32_t i = 0; with_keys && i < used; ++i) {
     rows.keys.push_back(uint64_t{i} << 40 | segment_id);
     rows.tables.push_back(i % 3 == 0 ? kNoTable : static_cast<TableId>(i % 7));
@@ -358,8 +359,10 @@ std::vector<Wrong> WrongSegments() {
          SegmentRows& rows = m->segments[0];
          const SegmentHeader& header = rows.header;
          rows.used_slots = SegmentGeometry::Of(header.record_bytes, header.segment_bytes).slots + 1;
-         rows.bits.assign((rows.used_slots + 63) / 64, 0);
+         rows.bits.assign((rows.used_slots + 63) / 64, 1);
        }},
+      {"no row", [](Manifest* m) { m->segments[1].bits[0] = 0; }},
+      {"a row behind the used slots", [](Manifest* m) { m->segments[2].bits[1] |= 2; }},
       {"an owner above", [](Manifest* m) { m->segments[1].tables[3] = kNoTable + 1; }},
       {"a word of bits too few", [](Manifest* m) { m->segments[2].bits.pop_back(); }},
       {"a key too few", [](Manifest* m) { m->segments[2].keys.pop_back(); }},
@@ -406,6 +409,25 @@ TEST(Manifest, ATableThatAskedForLruAndHasAClassOfClockIsReadAsClock) {
   const StatusOr<Manifest> both = DecodeManifest(EncodeManifest(manifest));
   ASSERT_TRUE(both.ok()) << both.status();
   EXPECT_EQ(both->tables[3].options.eviction, EvictionPolicy::kLru);
+}
+
+// Rows that are large, in segments as small as those of a store that grows by sessions.
+TEST(Manifest, FitsIntoItsReservationWithManySmallSegments) {
+  constexpr uint64_t kSmallest = uint64_t{256} << 10;
+  constexpr uint32_t kSlotBytes = 16 << 10;
+  constexpr uint64_t kLogBytes = uint64_t{4} << 30;
+  Manifest tables;
+  tables.row_classes.push_back({.slot_bytes = kSlotBytes});
+  const uint64_t bytes_max =
+      ManifestBytesMax(tables, kLogBytes, kSmallest, uint64_t{64} << 20, 100);
+  Manifest full = tables;
+  full.blob.resize(100);
+  const uint32_t slots = SegmentGeometry::Of(RecordBytesOf(kSlotBytes), kSmallest).slots;
+  for (uint64_t i = 0; i < kLogBytes / kSmallest; ++i) {
+    full.segments.push_back(SegmentOf(i + 1, 0, kSlotBytes, slots, i % 4096 == 0));
+    full.segments.back().header.segment_bytes = kSmallest;
+  }
+  EXPECT_LE(EncodeManifest(full).size(), bytes_max);
 }
 
 TEST(Manifest, WithWhatNoStoreHasIsDamaged) {
@@ -463,6 +485,13 @@ void ExpectSound(const Manifest& manifest) {
     ASSERT_LT(rows.header.segment_id,
               is_pmems ? manifest.next_pmem_segment_id : manifest.next_segment_id);
     ASSERT_EQ(rows.bits.size(), (rows.used_slots + 63) / 64);
+    uint64_t rows_there = 0;
+    for (uint64_t slot = 0; slot < 64 * rows.bits.size(); ++slot) {
+      const bool has_row = (rows.bits[slot / 64] >> (slot % 64) & 1) != 0;
+      ASSERT_TRUE(!has_row || slot < rows.used_slots);
+      rows_there += has_row ? 1 : 0;
+    }
+    ASSERT_GT(rows_there, 0u);
     ASSERT_TRUE(rows.keys.empty() || rows.keys.size() == rows.used_slots);
     ASSERT_EQ(rows.keys.size(), rows.tables.size());
   }

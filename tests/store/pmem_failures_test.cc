@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,7 +18,24 @@
 namespace embank::test::pmem_failures_test {
 namespace {
 
-class PmemFailures : public PmemTier {};
+class PmemFailures : public PmemTier {
+ protected:
+  // The record of a row that is in PMem alone.
+  Location LocationOf(Key key) {
+    return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
+  }
+  // Damages a record in PMem.
+  void Rot(Location location) {
+    const std::string segment = "/pmem/" + world_->logs()->Hold(location)->name;
+    const std::vector<std::byte> rot(64, std::byte{0x5A});
+    world_.disk().Corrupt(segment, SegmentOffsetOf(location) + 100, rot);
+  }
+  Outcome OutcomeOf(Key key) {
+    std::vector<uint8_t> outcome(1);
+    EXPECT_TRUE(Contains(table_, {&key, 1}, outcome).ok());
+    return static_cast<Outcome>(outcome[0]);
+  }
+};
 
 TEST_F(PmemFailures, WherePmemHasNoSpaceRowsGoToTheSsd) {
   OpenWith(kLargePmem);
@@ -257,30 +275,50 @@ TEST_F(PmemFailures, RowsThatCannotBeReadInARemovedDirectoryAreCounted) {
   Fill(3000);
   Checkpoint();
   const Key lost = KeysIn(Tier::kPmem, 3000, 1)[0];
-  const Location location =
-      table_->parts().index->Find(table_->IdOf(lost, table_->HashOf(lost))).location();
-  const std::string segment = "/pmem/" + world_->logs()->Hold(location)->name;
-  const std::vector<std::byte> rot(64, std::byte{0x5A});
-  world_.disk().Corrupt(segment, SegmentOffsetOf(location) + 100, rot);
+  Rot(LocationOf(lost));
   ASSERT_NO_FATAL_FAILURE(RemoveAll(&world_.disk(), "/pmem"));
-  const auto outcome_of = [&] {
-    std::vector<uint8_t> outcome(1);
-    EXPECT_TRUE(Contains(table_, {&lost, 1}, outcome).ok());
-    return static_cast<Outcome>(outcome[0]);
-  };
   for (int i = 0; i < 2; ++i) {
     Checkpoint();
     EXPECT_EQ(pmem_rows(), 1u);
-    EXPECT_EQ(outcome_of(), Outcome::kDataLoss);
+    EXPECT_EQ(OutcomeOf(lost), Outcome::kDataLoss);
     EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
   }
   for (int i = 0; i < 2; ++i) {
     ASSERT_NO_FATAL_FAILURE(Reopen());
     EXPECT_EQ(table_->rows(), 2999u);
-    EXPECT_EQ(outcome_of(), Outcome::kAbsent);
+    EXPECT_EQ(OutcomeOf(lost), Outcome::kAbsent);
     EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
     Checkpoint();
   }
+}
+
+// A checkpoint compacts PMem where most of it is dead.
+TEST_F(PmemFailures, CompactionGivesUpNoRowOfARemovedDirectory) {
+  OpenWith(kLargePmem);
+  Table* const dropped = world_.Create("dropped", Optimizer::kAdagrad);
+  for (Key key = 0; key < 1000; key += 5) {
+    for (Table* const table : {table_, dropped, dropped}) {
+      const std::vector<Key> keys = KeysFrom(table == table_ ? key : key + dropped->rows(), 5);
+      ASSERT_TRUE(Upsert(table, keys, RowsOf(RowsOfKeys(keys, 1.0f), kDim), {}).ok());
+    }
+  }
+  Checkpoint();
+  ASSERT_TRUE(world_->DropTable("dropped").ok());
+  CompactionCandidates& candidates = world_->logs()->pmem()->candidates();
+  ASSERT_TRUE(candidates.HasWaste());
+  std::shared_ptr<LogSegment> victim = candidates.PickVictim(CompactionAim::kSize);
+  ASSERT_NE(victim, nullptr);
+  std::vector<Location> live(100);
+  uint32_t slot = 0;
+  live.resize(candidates.LiveOf(*victim, &slot, live));
+  candidates.Release(std::move(victim), /*is_done=*/false);
+  ASSERT_GE(live.size(), 2u);
+  Rot(live[0]);
+  ASSERT_NO_FATAL_FAILURE(RemoveAll(&world_.disk(), "/pmem"));
+  Checkpoint();
+  EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(table_->rows(), 999u);
 }
 
 TEST_F(PmemFailures, WhereTheSsdHasNoSpaceForRowsOfARemovedDirectoryTheyStayReadable) {
@@ -318,6 +356,9 @@ TEST_F(PmemFailures, AMarkThatIsRemovedOnEitherSideIsMadeAgain) {
   const auto remove = [&](const std::string& directory) {
     ASSERT_TRUE(world_.disk().Remove(directory + "/" + marks[0]).ok());
   };
+  // The store had another directory before.
+  const std::string older = "PMEM-ffffffffffffffff";
+  ASSERT_TRUE(world_.disk().Open("log/" + older, FileAccess::kCreate, FileCaching::kCached).ok());
   const auto verify = [&] {
     return *VerifyStore(&world_.disk(), "log", [](uint64_t, uint64_t) { return true; });
   };
@@ -330,7 +371,7 @@ TEST_F(PmemFailures, AMarkThatIsRemovedOnEitherSideIsMadeAgain) {
     ASSERT_NO_FATAL_FAILURE(Reopen());
     ExpectRows(3000);
     world_.Close();
-    EXPECT_EQ(MarksIn(&world_.disk(), "log"), marks);
+    EXPECT_EQ(MarksIn(&world_.disk(), "log"), (std::vector<std::string>{marks[0], older}));
     EXPECT_EQ(MarksIn(&world_.disk(), "/pmem"), marks);
   }
   // Without a mark and a segment nothing proves it.
@@ -341,6 +382,29 @@ TEST_F(PmemFailures, AMarkThatIsRemovedOnEitherSideIsMadeAgain) {
   EXPECT_NE(refused.message().find("make a file of this name"), std::string::npos) << refused;
   EXPECT_NE(refused.message().find(marks[0]), std::string::npos) << refused;
   EXPECT_FALSE(verify().checkpoints[0].opens);
+}
+
+// Such an error does not prove that the directory is another store's.
+TEST_F(PmemFailures, WhereHeadersCannotBeReadNowTheStatusIsThatOfTheFiles) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  world_.Close();
+  const std::string mark = MarksIn(&world_.disk(), "/pmem")[0];
+  ASSERT_TRUE(world_.disk().Remove("/pmem/" + mark).ok());
+  for (const Status& error :
+       {ResourceExhaustedError("now"), PermissionDeniedError("now"), UnavailableError("now")}) {
+    world_.disk().SetFaults([&](const DiskCall& call) {
+      const bool fails =
+          call.kind == DiskCall::Kind::kOpen && call.path.find("/pmem/segment-") == 0;
+      return fails ? error : OkStatus();
+    });
+    const Status refused = world_.OpenBeside().status();
+    EXPECT_EQ(refused.code(), error.code()) << refused;
+  }
+  world_.disk().SetFaults({});
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(3000);
 }
 
 TEST_F(PmemFailures, AnotherPmemWithoutRowsOfTheStoreIsRefusedByVerifyAndByTheOpening) {
@@ -395,6 +459,31 @@ TEST_F(PmemFailures, ARefusedOpenOfANewStoreLeavesNothing) {
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
   EXPECT_EQ(world_.disk().Files(), before);
   EXPECT_TRUE(IsNotFound(world_.disk().OpenDirectory("new").status()));
+}
+
+TEST_F(PmemFailures, AMarkThatNoSyncMadeDurableDoesNotStay) {
+  world_.Close();
+  const std::vector<std::string> before = world_.disk().Files();
+  StoreOptions& options = world_.options();
+  options.path = "new";
+  options.pmem_path = "/pmem_new";
+  options.pmem_bytes = kLargePmem;
+  for (const std::string directory : {"new", "/pmem_new"}) {
+    bool is_made = false;
+    world_.disk().SetFaults([&](const DiskCall& call) {
+      is_made = is_made || call.path.find(directory + "/PMEM-") == 0;
+      const bool fails = is_made && call.kind == DiskCall::Kind::kSyncDirectory;
+      return fails ? NotFoundError("it is gone") : OkStatus();
+    });
+    const Status status = world_.OpenBeside().status();
+    world_.disk().SetFaults({});
+    const bool is_pmems = directory == "/pmem_new";
+    EXPECT_EQ(status.code(), is_pmems ? StatusCode::kInvalidArgument : StatusCode::kNotFound);
+    EXPECT_EQ(status.message().find("pmem_path: ") == 0, is_pmems) << status;
+    EXPECT_EQ(world_.disk().Files(), before);
+    EXPECT_TRUE(IsNotFound(world_.disk().OpenDirectory("new").status()));
+    EXPECT_TRUE(IsNotFound(world_.disk().OpenDirectory("/pmem_new").status()));
+  }
 }
 
 TEST_F(PmemFailures, PmemNeedsADirectoryOfItsOwn) {

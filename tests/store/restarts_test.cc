@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "store/store.h"
 #include "tests/support/pmem_tier.h"
 #include "tests/support/random.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/store_files.h"
 #include "tests/support/store_world.h"
@@ -81,7 +83,8 @@ class Restarts : public testing::Test {
     StoreEnvironment environment = {.memory = &memory_,
                                     .clock = &clock_,
                                     .executor = std::make_unique<SimulatedExecutor>(7),
-                                    .files = disk_.get()};
+                                    .files = disk_.get(),
+                                    .log = log_};
     if (WithPmem()) {
       options.pmem_path = PmemPathOf(path);
       options.pmem_bytes = 64 * kMiB;
@@ -171,6 +174,7 @@ class Restarts : public testing::Test {
   std::unique_ptr<SimulatedDisk> disk_ = std::make_unique<SimulatedDisk>();
   FailingMemory memory_;
   ManualClock clock_{1000};
+  std::optional<RowLogOptions> log_;  // the sizes of its parts, if they are not the default ones
   std::unique_ptr<Store> store_;
   std::map<uint32_t, std::map<Key, float>> rows_;
   std::map<uint32_t, std::map<Key, float>> durable_;
@@ -215,6 +219,21 @@ TEST_F(Restarts, ManyWithOneRowEach) {
   ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_NO_FATAL_FAILURE(ExpectRows(store_.get(), durable_));
   Print();
+}
+
+// All rows live, in segments that take little more than their records.
+TEST_F(Restarts, ThatOnlyAddRowsLeavePlacesForSegments) {
+  log_.emplace().segments_max = 64;
+  constexpr Key kNights = 100;
+  constexpr Key kRows = 1000;  // 94 KiB of records
+  for (Key night = 0; night < kNights; ++night) {
+    ASSERT_NO_FATAL_FAILURE(Open());
+    ASSERT_NO_FATAL_FAILURE(Put(16, KeysFrom(night * kRows, kRows), static_cast<float>(night)));
+    ASSERT_NO_FATAL_FAILURE(Checkpoint()) << night;
+    ASSERT_LT(SegmentCount(store_->logs()->lowest().segments()), 56u) << night;
+  }
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(ExpectRows(store_.get(), durable_));
 }
 
 TEST_F(Restarts, WithEightSizesOfRowsThatAreWrittenAgain) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -62,6 +63,22 @@ TEST_F(Surveying, CountsRowsByTableAndBytesByClass) {
   EXPECT_EQ(survey.segments, SegmentPaths(world_.disk()).size());
   EXPECT_GT(of_first.utilisation(), 0.4);
   EXPECT_LT(of_first.utilisation(), 0.9);
+}
+
+TEST_F(Surveying, SpaceIsToldByMedium) {
+  const Survey survey = Look();
+  EXPECT_EQ(survey.pmem_bytes > 0, WithPmem());
+  EXPECT_GE(survey.disk_bytes + survey.pmem_bytes, survey.kept_bytes);
+  // As files that cannot be opened, those of which the size is not told take none.
+  std::map<std::string, int> asked;
+  world_.disk().SetFaults([&](const DiskCall& call) {
+    const bool fails = call.kind == DiskCall::Kind::kSize && ++asked[call.path] == 2;
+    return fails ? UnavailableError("the device fails") : OkStatus();
+  });
+  const Survey untold = Look();
+  world_.disk().SetFaults({});
+  EXPECT_LT(untold.disk_bytes + untold.pmem_bytes, survey.disk_bytes + survey.pmem_bytes);
+  EXPECT_EQ(untold.kept_bytes, survey.kept_bytes);
 }
 
 TEST_F(Surveying, RowsWhoseFooterIsDamagedOrGoneAreUnknown) {

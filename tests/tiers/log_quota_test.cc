@@ -16,6 +16,8 @@
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
 #include "tiers/log/row_log.h"
+#include "tiers/space/log_memory.h"
+#include "tiers/space/segment_size.h"
 
 namespace embank::test::log_quota_test {
 namespace {
@@ -97,6 +99,27 @@ TEST(LogQuotaWithoutLimit, AdmitsAll) {
   quota.AddDirty(3, 5);
   EXPECT_EQ(quota.dirty_bytes(), 5 * kRecordBytes);
   EXPECT_EQ(quota.reserved_bytes(), 0u);
+}
+
+// The first segments of a session are small. Each has objects of its own.
+TEST(LogQuotaWithoutLimit, ReservesMemoryForTheBitsOfSmallSegments) {
+  constexpr SegmentLimits kLimits = {uint64_t{256} << 10, uint64_t{64} << 20};
+  for (const uint32_t record_bytes : {96u, 2080u, 49'232u}) {
+    for (uint64_t rows = 1; rows * record_bytes < uint64_t{1} << 30; rows += rows / 2 + 1) {
+      LogQuota quota(0, kLimits.most_bytes);
+      quota.AddClass(0, record_bytes);
+      quota.AddDirty(0, static_cast<int64_t>(rows));
+      uint64_t bit_bytes = 0;
+      for (uint64_t written = 0; written < rows;) {
+        const auto geometry = SegmentGeometry::Of(
+            record_bytes,
+            SegmentBytesFor(kLimits, record_bytes, written * record_bytes, quota.ClassBytes(0)));
+        bit_bytes += LogMemory::BitBytes(geometry);
+        written += geometry.slots;
+      }
+      EXPECT_LE(bit_bytes, quota.needed_bit_bytes()) << rows << " of " << record_bytes;
+    }
+  }
 }
 
 // More streams than buffers: a buffer that is handed over before it is full leaves no slot out, and

@@ -16,10 +16,11 @@ uint64_t BytesFor(uint64_t written_bytes, uint64_t class_bytes, uint32_t record_
 }
 
 TEST(SegmentSize, IsHalfOfWhatWasWritten) {
-  EXPECT_EQ(BytesFor(0, UINT64_MAX), kMiB / 4);
-  EXPECT_EQ(BytesFor(kMiB, UINT64_MAX), kMiB / 2);
-  EXPECT_EQ(BytesFor(2 * kMiB - 1, UINT64_MAX), kMiB / 2);
-  EXPECT_EQ(BytesFor(100 * kMiB, UINT64_MAX), 32 * kMiB);
+  constexpr uint64_t kClass = 127 * kMiB;
+  EXPECT_EQ(BytesFor(0, kClass), kMiB / 4);
+  EXPECT_EQ(BytesFor(kMiB, kClass), kMiB / 2);
+  EXPECT_EQ(BytesFor(2 * kMiB - 1, kClass), kMiB / 2);
+  EXPECT_EQ(BytesFor(32 * kMiB, kClass), 16 * kMiB);
   EXPECT_EQ(BytesFor(UINT64_MAX, UINT64_MAX), 64 * kMiB);
 }
 
@@ -39,6 +40,19 @@ TEST(SegmentSize, StepsAreFewInALargeSessionAndSmallInASmallOne) {
   EXPECT_EQ(StepBytesFor(64 * kMiB, 8 * kMiB + 1), kMiB);
   EXPECT_EQ(StepBytesFor(64 * kMiB, UINT64_MAX), 16 * kMiB);
   EXPECT_EQ(StepBytesFor(3 * kBlockBytes, UINT64_MAX), kBlockBytes);
+}
+
+// A log has places for 65,536 segments.
+TEST(SegmentSize, SessionsThatOnlyAddRowsFillFewSegments) {
+  uint64_t segments = 0;
+  for (uint64_t class_bytes = 0; class_bytes < 65536 * kMiB;) {
+    for (uint64_t written_bytes = 0; written_bytes < 10 * kMiB; ++segments) {
+      const uint64_t bytes = BytesFor(written_bytes, class_bytes);
+      written_bytes += bytes;
+      class_bytes += bytes;
+    }
+  }
+  EXPECT_LT(segments, 4096u);
 }
 
 // Against the log's writes, which are 1 MiB each.

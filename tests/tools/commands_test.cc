@@ -256,6 +256,7 @@ TEST_F(Commands, StatTellsWhatLivesAndWhatIsDead) {
                               before["classes"][1]["live_bytes"].get<uint64_t>();
   EXPECT_EQ(before["kept_bytes"], rows_bytes);
   EXPECT_GE(before["disk_bytes"], rows_bytes);
+  EXPECT_EQ(before["pmem_bytes"], 0);
   EXPECT_LE(before["disk_bytes"], 2 * rows_bytes + (uint64_t{1} << 20));
   // The segments of both classes were not full.
   EXPECT_GE(before["export_bytes"], rows_bytes);
@@ -282,6 +283,23 @@ TEST_F(Commands, StatTellsWhatLivesAndWhatIsDead) {
   EXPECT_THAT(ran.out, HasSubstr("an export would copy "));
   EXPECT_GT(after["kept_bytes"], of_items["live_bytes"])
       << "the erased ones, and the other table's";
+}
+
+// By the blocks of a real file system.
+TEST_F(Commands, RestartsLeaveFilesAsLargeAsTheRows) {
+  for (uint64_t night = 0; night < 12; ++night) {
+    store_ = OpenStore(options_);
+    embank_table* items = nullptr;
+    ASSERT_EQ(embank_table_open(store_.get(), "items", &items), EMBANK_OK);
+    const std::vector<uint64_t> keys = KeyRange(100 * night, 100);
+    const std::vector<float> rows(keys.size() * 16, 1.0f);
+    ASSERT_EQ(embank_upsert(items, keys.data(), keys.size(), rows.data(), 0, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK);
+    store_.reset();
+    const json stat = JsonOf("stat", 0);
+    EXPECT_LE(stat["disk_bytes"], 2 * stat["kept_bytes"].get<uint64_t>() +
+                                      stat["classes"].size() * (uint64_t{4} << 20));
+  }
 }
 
 TEST_F(Commands, ADamagedManifestIsDamageToAll) {
@@ -397,7 +415,7 @@ TEST_F(Commands, EveryColumnOfATableIsExplainedBelowIt) {
   const std::string stat = RunOn("stat").out;
   for (const char* column :
        {"class: ", "rows: ", "live: ", "record bytes: ", "segments: ", "dead: ", "utilisation: ",
-        "on disk: ", "kept: ", "an export would copy: "}) {
+        "on disk, in PMem: ", "kept: ", "an export would copy: "}) {
     EXPECT_THAT(stat, HasSubstr(column));
   }
   const std::string verify = RunOn("verify").out;

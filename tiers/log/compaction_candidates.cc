@@ -13,6 +13,9 @@ constexpr double kSpaceDeadPart = 16;
 // For its size alone, a log is not worth moves of rows that mostly live.
 constexpr double kSizeLivingMax = 0.8;
 
+// Small segments that have space in a new one, at least.
+constexpr uint64_t kJoinedMin = 2;
+
 // Whether the hand that goes round the oldest segments chooses them.
 bool IsByAge(CompactionAim aim) {
   return aim == CompactionAim::kForget || aim == CompactionAim::kDemote;
@@ -27,6 +30,7 @@ std::shared_ptr<LogSegment> CompactionCandidates::PickVictim(CompactionAim aim) 
   std::shared_ptr<LogSegment> victim = IsByAge(aim)                      ? OldestToLeave(aim)
                                        : aim == CompactionAim::kEvacuate ? AnyNotDurable()
                                                                          : BestToMove(aim);
+  if (victim == nullptr && aim == CompactionAim::kSize) victim = SmallestToJoin();
   victim_ = victim.get();
   if (aim == CompactionAim::kPace && victim != nullptr) segments_.ledger().NoteWork();
   return victim;
@@ -59,6 +63,24 @@ std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) 
     best = segment;
   }
   return best;
+}
+
+// Sessions that only add rows leave small segments of which all rows live. A segment that
+// compaction begins has the rows of some of them.
+std::shared_ptr<LogSegment> CompactionCandidates::SmallestToJoin() const {
+  if (!segments_.HasFewPlaces()) return nullptr;
+  std::shared_ptr<LogSegment> smallest;
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (segment == nullptr || !segment->finished || segment->live_rows == 0) continue;
+    if (segment->passed_over || segment->unread) continue;
+    const SegmentHeader& header = segment->header;
+    const uint64_t next_bytes =
+        segments_.NextSegmentBytes(header.row_class, header.record_bytes, /*written_bytes=*/0);
+    const uint64_t live_bytes = segment->LiveBytes();
+    if (live_bytes * kJoinedMin > next_bytes) continue;
+    if (smallest == nullptr || live_bytes < smallest->LiveBytes()) smallest = segment;
+  }
+  return smallest;
 }
 
 // Rows are written when they leave memory, so that the oldest records are of rows that left it
@@ -111,6 +133,8 @@ size_t CompactionCandidates::LiveOf(const LogSegment& segment, uint32_t* slot,
 void CompactionCandidates::Exclude(LogSegment* segment, bool is_damaged) {
   MutexLock lock(segments_.mutex());
   EMBANK_CHECK(segment == victim_);
+  // A checkpoint gives up the rows of the segments that the evacuation passes over.
+  if (writer_.is_lost() && victim_aim_ != CompactionAim::kEvacuate) return;
   if (is_damaged) {
     segment->passed_over = true;
   } else if (!IsByAge(victim_aim_)) {

@@ -22,10 +22,11 @@ class CompactionCandidates {
   CompactionCandidates(LogSegments& segments, DeadSegments& dead, LogWriter& writer)
       : segments_(segments), dead_(dead), writer_(writer) {}
 
-  // Whether the log takes so much more space than its rows that a checkpoint should move some.
+  // Whether a checkpoint should move rows for kSize: the log takes much more space than its rows,
+  // or has few places for segments left.
   bool HasWaste() const {
     ReaderMutexLock lock(segments_.mutex());
-    return segments_.pace().HasWaste(/*is_begun=*/false);
+    return segments_.pace().HasWaste(/*is_begun=*/false) || segments_.HasFewPlaces();
   }
   // The rows to move for each CompactionPace::kChangedRows rows that change. Thread-safe; no lock.
   uint32_t pace() const { return segments_.figures().pace(); }
@@ -36,7 +37,8 @@ class CompactionCandidates {
   //   kPace: as the pace demands.
   //   kSpace: whatever the pace, among segments that no checkpoint has.
   //   kLaterSpace: among all, if space is short; what is else left to compaction may be used.
-  //   kSize: the one of which the least part lives, while the log is larger than it should be.
+  //   kSize: the one of which the least part lives, while the log is larger than it should be; then
+  //     the smallest, while few places are left.
   //   kForget: the oldest one with rows of a class that forgets.
   //   kDemote: the oldest one with rows.
   //   kEvacuate: one with rows that are not durable, finished or not.
@@ -46,7 +48,7 @@ class CompactionCandidates {
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
   // Excludes the victim: for good if records of it are damaged. If the device does not read them,
   // until the next checkpoint that is kept; for kForget and kDemote, until the hand comes round
-  // again.
+  // again. In a lost log only kEvacuate excludes segments.
   void Exclude(LogSegment* segment, bool is_damaged);
   // Ends the work on a victim. is_done: all of it was looked at; rows that were not forgotten wait
   // for the other segments' turn.
@@ -62,6 +64,8 @@ class CompactionCandidates {
 
  private:
   std::shared_ptr<LogSegment> BestToMove(CompactionAim aim) const
+      EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
+  std::shared_ptr<LogSegment> SmallestToJoin() const
       EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
   std::shared_ptr<LogSegment> OldestToLeave(CompactionAim aim)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());

@@ -120,10 +120,7 @@ StatusOr<bool> LogAppender::BeginSegment(OpenSegment* open, const RowToLog& row)
   if (IsFull(open->stream) && dead_.RemoveOneOrWait()) return false;
   if (IsFull(open->stream)) return segments_.NoSpace();
   const uint64_t segment_bytes =
-      options_.follows_rows()
-          ? SegmentBytesFor({options_.segment_bytes_min, options_.segment_bytes}, row.record_bytes,
-                            open->written_bytes, segments_.quota().ClassBytes(row.row_class))
-          : options_.segment_bytes;
+      segments_.NextSegmentBytes(row.row_class, row.record_bytes, open->written_bytes);
   StatusOr<std::shared_ptr<LogSegment>> made =
       segments_.Make(open->stream, row.row_class, row.record_bytes, segment_bytes);
   if (!made.ok() && FreeMemory(open)) return false;
@@ -168,7 +165,6 @@ Status LogAppender::MakeOneFile(LogSegment* segment, uint64_t step_bytes) {
   EMBANK_ASSIGN_OR_RETURN(
       segment->file,
       options_.directory->Open(segment->name, FileAccess::kCreate, FileCaching::kDirect));
-  segment->file->MayRest();
   EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
   // Budgets count whole segments.
   const bool is_whole = options_.ssd_bytes != 0 || options_.tier == Tier::kPmem;

@@ -41,6 +41,8 @@ Status LogRecovery::Adopt(const SegmentRows& rows, uint32_t checkpoint,
   EMBANK_ASSIGN_OR_RETURN(const std::shared_ptr<LogSegment> segment, MakePlace(rows, checkpoint));
   if (segment == nullptr) return OkStatus();
   Status adopted = AdoptSegment(segment.get(), rows, visit);
+  // Another one rests when its footer is written.
+  if (adopted.ok() && (segment->finished || options_.read_only)) segment->file->MayRest();
   MutexLock lock(segments_.mutex());
   if (!adopted.ok()) {
     // The file stays as it is.
@@ -116,7 +118,6 @@ Status LogRecovery::OpenFile(LogSegment* segment) {
   if (IsInvalidArgument(file.status())) return DataLossError(file.status().message());
   EMBANK_RETURN_IF_ERROR(file.status());
   segment->file = *std::move(file);
-  segment->file->MayRest();
   return OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "tiers/space/segment_size.h"
 
 namespace embank {
 
@@ -16,6 +17,7 @@ LogSegments::LogSegments(MemorySource* source, MemoryBudget* budget, const RowLo
       ledger_(source, budget, options.ssd_bytes, options.segment_bytes, options.follows_rows(),
               &figures_),
       next_segment_id_(options.first_segment_id) {
+  EMBANK_CHECK(options.segments_max <= kSegmentsMax);
   MutexLock lock(&mutex_);
   if (options.rows_bytes_max != 0) ledger_.LimitRows(options.rows_bytes_max);
   if (!options.has_reservations) ledger_.LimitRowsOfAllClasses();
@@ -37,6 +39,19 @@ std::shared_ptr<const LogSegment> LogSegments::Hold(Location location) const {
   ReaderMutexLock lock(&mutex_);
   EMBANK_CHECK(location.tier() == options_.tier && SegmentIndexOf(location) < segments_.size());
   return segments_[SegmentIndexOf(location)];
+}
+
+uint64_t LogSegments::NextSegmentBytes(uint32_t row_class, uint32_t record_bytes,
+                                       uint64_t written_bytes) const {
+  if (!options_.follows_rows()) return options_.segment_bytes;
+  return SegmentBytesFor({options_.segment_bytes_min, options_.segment_bytes}, record_bytes,
+                         written_bytes, quota().ClassBytes(row_class));
+}
+
+bool LogSegments::HasFewPlaces() const {
+  const auto free = std::count(segments_.begin(), segments_.end(), nullptr);
+  const uint64_t taken = segments_.size() - static_cast<uint64_t>(free);
+  return options_.follows_rows() && taken > options_.segments_max / 2;
 }
 
 StatusOr<std::shared_ptr<LogSegment>> LogSegments::Make(LogStream stream, uint32_t row_class,
@@ -69,7 +84,7 @@ Status LogSegments::Allocate(LogSegment* segment, LogStream stream, bool with_ow
 StatusOr<uint32_t> LogSegments::FreePlace() {
   const auto free = std::find(segments_.begin(), segments_.end(), nullptr);
   const auto index = static_cast<uint32_t>(free - segments_.begin());
-  if (index == kSegmentsMax) return NoSpace();
+  if (index == options_.segments_max) return NoSpace();
   if (free == segments_.end()) segments_.push_back(nullptr);
   return index;
 }
@@ -90,9 +105,13 @@ std::shared_ptr<LogSegment> LogSegments::Take(uint32_t index) {
 
 Status LogSegments::NoSpace() const {
   return NoThrowStatus(StatusCode::kResourceExhausted, [&]() EMBANK_NO_THREAD_SAFETY_ANALYSIS {
+    uint64_t count = 0;
     uint64_t kept = 0;
-    for (const auto& segment : segments_) kept += segment != nullptr && segment->live_rows == 0;
-    return StrCat("the log has ", Count(), " segments, and no space for another of ",
+    for (const auto& segment : segments_) {
+      count += segment != nullptr;
+      kept += segment != nullptr && segment->live_rows == 0;
+    }
+    return StrCat("the log has ", count, " segments, and no space for another of ",
                   options_.segment_bytes, " bytes; ", kept,
                   " of them only the last two checkpoints have: embank_checkpoint, where it ",
                   "has space, gives those of the older one back");
@@ -192,11 +211,6 @@ uint64_t LogSegments::live_rows() const {
   uint64_t rows = 0;
   for (const auto& segment : segments_) rows += segment == nullptr ? 0 : segment->live_rows;
   return rows;
-}
-
-uint64_t LogSegments::Count() const {
-  return static_cast<uint64_t>(std::count_if(segments_.begin(), segments_.end(),
-                                             [](const auto& s) { return s != nullptr; }));
 }
 
 }  // namespace embank

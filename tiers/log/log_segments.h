@@ -55,8 +55,14 @@ class LogSegments {
   // takes its place. Takes the lock.
   std::shared_ptr<const LogSegment> Hold(Location location) const;
 
-  // Makes a segment of so many bytes with the next number for rows of a class, with its memory, but
-  // without a file or a place. kResourceExhausted: no memory.
+  // Returns the size of the next segment for rows of a class, after `written_bytes` were written to
+  // segments like it since the log was opened.
+  uint64_t NextSegmentBytes(uint32_t row_class, uint32_t record_bytes, uint64_t written_bytes) const
+      EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  // Whether more than half of the places are taken, in a log whose segments may be small.
+  bool HasFewPlaces() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  // Makes a segment of `segment_bytes` with the next number for rows of a class, with its memory,
+  // but without a file or a place. kResourceExhausted: no memory.
   StatusOr<std::shared_ptr<LogSegment>> Make(LogStream stream, uint32_t row_class,
                                              uint32_t record_bytes, uint64_t segment_bytes)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -114,8 +120,6 @@ class LogSegments {
   uint64_t live_rows() const;
 
  private:
-  uint64_t Count() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
-
   const RowLogOptions& options_;
   mutable Mutex mutex_;
   SpaceFigures figures_;

@@ -6,6 +6,7 @@
 
 #include "base/files/file_system.h"
 #include "tiers/row/location.h"
+#include "tiers/segment/log_segment.h"
 
 namespace embank {
 
@@ -18,6 +19,7 @@ struct RowLogOptions {
   uint64_t segment_bytes = uint64_t{64} << 20;  // whole blocks, at most kSegmentBytesMax
   // Where sizes follow what is written: the least, whole blocks; segment_bytes is the most.
   uint64_t segment_bytes_min = uint64_t{256} << 10;
+  uint32_t segments_max = kSegmentsMax;       // at most kSegmentsMax
   uint64_t buffer_bytes = uint64_t{1} << 20;  // whole blocks, no less than a record
   uint32_t buffers = 16;                      // at least 2
   uint64_t read_bytes = uint64_t{4} << 20;    // of one list of reads

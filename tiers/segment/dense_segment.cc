@@ -13,7 +13,7 @@ namespace embank {
 namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
-// A piece of records, and the rests of blocks: of the source before and behind it; of the target
+// A piece of records, and the rests of blocks: of the source before and after it; of the target
 // before it, or its header.
 constexpr uint64_t kBufferBytes = kPieceBytes + 2 * kBlockBytes;
 static_assert(kRecordBytesMax <= kPieceBytes);
@@ -63,20 +63,35 @@ Status DenseSegment::Copy(File* source, MemorySource* memory, File* target, Coun
   const uint64_t rest_bytes = RoundUp(end_ - begin_, kBlockBytes);
   std::fill(buffer_.data() + (end_ - begin_), buffer_.data() + rest_bytes, std::byte{0});
   EMBANK_RETURN_IF_ERROR(Write(target, rest_bytes, done));
-  EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer footer,
-                          AlignedBuffer::Create(memory, &budget_, geometry_.footer_bytes));
-  const std::span bytes(footer.data(), geometry_.footer_bytes);
-  EncodeSegmentFooter(header_, {keys_, tables_}, bytes);
-  EMBANK_RETURN_IF_ERROR(target->Write(geometry_.footer_offset, bytes));
+  piece_ = AlignedBuffer();
+  buffer_ = AlignedBuffer();
+  EMBANK_RETURN_IF_ERROR(WriteFooter(memory, target));
   return done(header_.segment_bytes - begin_);
 }
 
+Status DenseSegment::WriteFooter(MemorySource* memory, File* target) {
+  EMBANK_ASSIGN_OR_RETURN(
+      const AlignedBuffer owners,
+      AlignedBuffer::Create(memory, &budget_, rows_ * (sizeof(Key) + sizeof(TableId))));
+  const std::span keys(reinterpret_cast<Key*>(owners.data()), rows_);
+  const std::span tables(reinterpret_cast<TableId*>(keys.data() + rows_), rows_);
+  size_t row = 0;
+  for (uint32_t slot = 0; slot < source_.used_slots; ++slot) {
+    if (!Lives(slot)) continue;
+    keys[row] = source_.keys[slot];
+    tables[row++] = source_.tables[slot];
+  }
+  EMBANK_CHECK(row == rows_);
+  EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer footer,
+                          AlignedBuffer::Create(memory, &budget_, geometry_.footer_bytes));
+  const std::span bytes(footer.data(), geometry_.footer_bytes);
+  EncodeSegmentFooter(header_, {keys, tables}, bytes);
+  return target->Write(geometry_.footer_offset, bytes);
+}
+
 Status DenseSegment::CopyPiece(File* source, uint32_t begin_slot, uint32_t end_slot) {
-  const auto lives = [&](uint32_t slot) {
-    return (source_.bits[slot / 64] >> (slot % 64) & 1) != 0;
-  };
-  while (begin_slot < end_slot && !lives(begin_slot)) ++begin_slot;
-  while (begin_slot < end_slot && !lives(end_slot - 1)) --end_slot;
+  while (begin_slot < end_slot && !Lives(begin_slot)) ++begin_slot;
+  while (begin_slot < end_slot && !Lives(end_slot - 1)) --end_slot;
   if (begin_slot == end_slot) return OkStatus();
   const auto geometry = SegmentGeometry::Of(header_.record_bytes, source_.header.segment_bytes);
   const uint64_t begin = RoundDown(geometry.OffsetOf(begin_slot), kBlockBytes);
@@ -84,14 +99,14 @@ Status DenseSegment::CopyPiece(File* source, uint32_t begin_slot, uint32_t end_s
   EMBANK_CHECK(end - begin <= kBufferBytes);
   EMBANK_RETURN_IF_ERROR(source->Read(begin, {piece_.data(), end - begin}));
   for (uint32_t slot = begin_slot; slot < end_slot; ++slot) {
-    if (!lives(slot)) continue;
+    if (!Lives(slot)) continue;
     Add(slot, {piece_.data() + (geometry.OffsetOf(slot) - begin), header_.record_bytes});
   }
   return OkStatus();
 }
 
 void DenseSegment::Add(uint32_t slot, std::span<const std::byte> record) {
-  const auto new_slot = static_cast<uint32_t>(keys_.size());
+  const uint32_t new_slot = rows_++;
   EMBANK_CHECK(end_ == geometry_.OffsetOf(new_slot));
   EMBANK_CHECK(end_ - begin_ <= kBufferBytes - record.size());
   const std::span copy(buffer_.data() + (end_ - begin_), record.size());
@@ -101,12 +116,10 @@ void DenseSegment::Add(uint32_t slot, std::span<const std::byte> record) {
   if (is_whole || Seeded(SeededBug::kDamageSealed)) {
     SealRecord({header_.store_id, id, new_slot}, LoadRecordHeader(record), copy);
   }
-  keys_.push_back(source_.keys[slot]);
-  tables_.push_back(source_.tables[slot]);
   end_ += record.size();
 }
 
-// Writes so many bytes of the buffer, whole blocks, and keeps the rest.
+// Writes `bytes` bytes of the buffer, whole blocks, and keeps the rest.
 Status DenseSegment::Write(File* target, uint64_t bytes, CountDone done) {
   if (bytes == 0) return OkStatus();
   EMBANK_RETURN_IF_ERROR(target->Write(begin_, {buffer_.data(), bytes}));

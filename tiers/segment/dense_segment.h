@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/files/file_system.h"
 #include "base/function_ref.h"
@@ -24,7 +23,7 @@ namespace embank {
 // One thread at a time.
 class DenseSegment {
  public:
-  // Notes so many further bytes of the target; an error ends the copy.
+  // Notes `bytes` more bytes of the target; an error ends the copy.
   using CountDone = FunctionRef<Status(uint64_t bytes)>;
 
   // The source is described with its keys, and has a row; it outlives this object.
@@ -34,14 +33,16 @@ class DenseSegment {
   uint64_t file_bytes() const { return header_.segment_bytes; }
   // Describes the target for a manifest, on the SSD.
   SegmentRows Describe() const;
-  // Copies the records from the source's file into an empty file. Needs 2 MiB and a footer of
-  // memory, which are in no budget. Nothing is synced. kResourceExhausted, the statuses of files
-  // and of `done`; kOutOfRange: the source is cut off.
+  // Copies the records from the source's file into an empty file. Needs 2 MiB, and then twice the
+  // bytes of the footer, of memory that is in no budget. Nothing is synced. kResourceExhausted, the
+  // statuses of files and of `done`; kOutOfRange: the source is cut off.
   Status Copy(File* source, MemorySource* memory, File* target, CountDone done);
 
  private:
   Status CopyPiece(File* source, uint32_t begin_slot, uint32_t end_slot);
+  bool Lives(uint32_t slot) const { return (source_.bits[slot / 64] >> (slot % 64) & 1) != 0; }
   void Add(uint32_t slot, std::span<const std::byte> record);
+  Status WriteFooter(MemorySource* memory, File* target);
   Status Write(File* target, uint64_t bytes, CountDone done);
 
   const SegmentRows& source_;
@@ -52,8 +53,7 @@ class DenseSegment {
   AlignedBuffer buffer_;  // of the target
   uint64_t begin_ = 0;    // the offset of the buffer in the target
   uint64_t end_ = 0;      // the end of what is in it
-  std::vector<Key> keys_;
-  std::vector<TableId> tables_;
+  uint32_t rows_ = 0;     // that were copied
 };
 
 }  // namespace embank

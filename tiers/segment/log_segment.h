@@ -52,10 +52,10 @@ struct SegmentRows {
 struct LogSegment {
   SegmentHeader header;
   SegmentGeometry geometry;
-  std::string name;  // in the log's directory
-  std::unique_ptr<File> file;
-  Tier tier = Tier::kSsd;  // of the log
-  uint32_t index = 0;      // in the log's array
+  std::string name;            // in the log's directory
+  std::unique_ptr<File> file;  // may rest once the footer is written
+  Tier tier = Tier::kSsd;      // of the log
+  uint32_t index = 0;          // in the log's array
   // Its space on the medium, as far as it is known; where the log's size follows its rows.
   uint64_t taken_bytes = 0;
   uint64_t space_end = 0;  // the end of the space that was taken ahead for records

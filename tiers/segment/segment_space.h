@@ -18,12 +18,12 @@ namespace embank {
 
 // Both return the statuses of files, and then nothing but the file's space has changed.
 
-// Takes the first step of a new file: so many bytes for records; or its whole space, if there are
-// fewer or `is_whole`. In PMem only whole: it is mapped as long as it is, and a store to a page
+// Takes the first step of a new file: `step_bytes` for records; or its whole space, if that is less
+// or `is_whole`. In PMem only whole: it is mapped as long as it is, and a store to a page
 // without space would be SIGBUS.
 Status TakeFirstSpace(LogSegment* segment, uint64_t step_bytes, bool is_whole);
 
-// Makes sure that there is space for the next record, by a step of so many bytes if there is none.
+// Makes sure that there is space for the next record, by a step of `step_bytes` if there is none.
 Status TakeSpaceForNext(LogSegment* segment, uint64_t step_bytes);
 
 }  // namespace embank

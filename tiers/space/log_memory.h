@@ -27,6 +27,9 @@ class LogMemory {
  public:
   // Charged for the objects of a segment besides its bits.
   static constexpr uint64_t kSegmentFixedBytes = 512;
+  // Segments before one of 64 MiB, where their sizes follow what is written: 4 of 256 KiB, and 2 of
+  // each size up to 64 MiB (tiers/space/segment_size.h).
+  static constexpr uint64_t kSmallSegmentsMax = 4 + 2 * 8;
 
   // source and budget outlive it. A budget without a limit needs no reservation.
   LogMemory(MemorySource* source, MemoryBudget* budget) : source_(source), budget_(budget) {}
@@ -48,7 +51,8 @@ class LogMemory {
   static uint64_t ClassBytesMax(const SegmentGeometry& geometry);
   // The bytes that ReserveBits may charge for so many more dirty rows of one class.
   static uint64_t BitBytesMax(const SegmentGeometry& geometry, uint64_t rows) {
-    return (rows / geometry.slots + 2) * BitBytes(geometry) + kBitsStepBytes;
+    return (rows / geometry.slots + 2) * BitBytes(geometry) +
+           kSmallSegmentsMax * kSegmentFixedBytes + kBitsStepBytes;
   }
 
   // kResourceExhausted.

@@ -34,10 +34,11 @@ void LogQuota::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets)
   const SegmentGeometry geometry = SegmentGeometry::Of(record_bytes, segment_bytes_);
   added.slots = geometry.slots;
   added.bit_bytes = static_cast<int64_t>(LogMemory::BitBytes(geometry));
-  // Where sizes of segments follow what is written, dirty rows take a quarter of their bytes at a
-  // time, and the last segment may be that much too large (tiers/space/segment_size.h).
+  // Where sizes of segments follow what is written, the first ones are small, and the last one may
+  // be much too large (tiers/space/segment_size.h).
   if (ssd_bytes_ == 0) {
-    added.first_bit_bytes = added.bit_bytes + 8 * LogMemory::kSegmentFixedBytes;
+    added.first_bit_bytes =
+        added.bit_bytes + LogMemory::kSmallSegmentsMax * LogMemory::kSegmentFixedBytes;
   }
   EMBANK_CHECK(added.slots > 0);
   // The slots that begin before the first block behind a slot's end (SlotInFreshBlock).
@@ -57,7 +58,7 @@ void LogQuota::AddLive(uint32_t row_class, int64_t bytes) {
 }
 
 uint64_t LogQuota::ClassBytes(uint32_t row_class) const {
-  if (!IsCounted(row_class)) return std::numeric_limits<uint64_t>::max();
+  if (!IsCounted(row_class)) return 0;
   const Class& of = classes_[row_class];
   return static_cast<uint64_t>(std::max<int64_t>(of.live_bytes, 0) +
                                of.dirty_rows * of.record_bytes);

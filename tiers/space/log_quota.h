@@ -63,7 +63,7 @@ class LogQuota {
   // Whole segments that are neither used nor reserved; negative: a part of the reservation is
   // missing.
   int64_t SpareSegments() const;
-  // The bytes of a class's records, living or still to be written; UINT64_MAX if it is not counted.
+  // The bytes of a class's records, living or still to be written; 0 if it is not counted.
   uint64_t ClassBytes(uint32_t row_class) const;
   // The number of classes that are counted.
   uint64_t classes() const { return counted_classes_; }
