@@ -201,9 +201,9 @@ TEST_F(MetricsTest, WalksThroughTheIndexAreCounted) {
     if (shard < 5 && shards.insert(shard).second) keys.insert(keys.end(), 3, key);
   }
   const auto walks_of = [&](auto call) {
-    const uint64_t before = table->counters().index_walks;
+    const uint64_t before = table->counters().calls.IndexWalks();
     EXPECT_TRUE(call().ok());
-    return table->counters().index_walks - before;
+    return table->counters().calls.IndexWalks() - before;
   };
   std::vector<float> rows(keys.size() * table->layout().dim, 1.0f);
   const ConstRowSpan from = RowsOf(rows, table->layout().dim);
