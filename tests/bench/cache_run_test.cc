@@ -139,8 +139,8 @@ TEST(CacheRun, MeasuresEachPolicyAndThePeerWithEachNumberOfThreads) {
   }
 }
 
-// Persia, section 6.3: the id space grows to 7.8e11 rows, and nothing else does. The rows are small
-// and so many that the index has several pages.
+// Persia, section 6.3: the id space grows to 7.8e11 rows, and nothing else does. The rows are
+// small, so that memory holds enough of them for several pages of the index.
 TEST(CacheRun, KeepsTheSameRowsWhateverTheIdSpace) {
   std::vector<CacheResult> results;
   constexpr uint64_t kRows = 700'000;  // of which 442,000 are looked up

@@ -135,7 +135,7 @@ bool LogWriter::WriteFooter() {
   const std::span bytes(footer->data(), geometry.footer_bytes);
   EncodeSegmentFooter(segment->header, segment->Owners(), bytes);
   const Status status = segment->Write(geometry.footer_offset, bytes);
-  // Nothing writes to it any more. A write for which there is no descriptor would stop the log.
+  // No write follows, so the file may be closed: a write without a descriptor would stop the log.
   if (status.ok()) segment->file->MayRest();
   segments_.mutex()->Lock();
   EMBANK_CHECK(ends_under_way_ > 0);
