@@ -188,7 +188,7 @@ class GroupStep {
     RowForUpdate row(batch_->table(), group_.shard, id, found, &memory_);
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
-      outcome = row.TryChange([&](std::byte* bytes) { return Step(first, id.key, bytes); });
+      outcome = row.Change([&](std::byte* bytes) { return Step(first, id.key, bytes); });
     }
     Answer(first, outcome);
   }

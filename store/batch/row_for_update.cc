@@ -3,8 +3,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "tiers/row/row_copy.h"
-#include "tiers/row/row_write.h"
 
 namespace embank {
 
@@ -24,20 +22,6 @@ void RowForUpdate::PromoteOrCopy() {
   std::memset(row_, 0, sizeof(RowHeader));
   std::memcpy(row_ + sizeof(RowHeader), record.data() + sizeof(RecordHeader),
               record.size() - sizeof(RecordHeader));
-}
-
-Outcome RowForUpdate::ChangeByCopy(FunctionRef<Outcome(std::byte*)> change) {
-  const RowLayout& layout = table_.layout();
-  std::byte* const copy = memory_->get()->image.bytes;
-  std::memset(copy, 0, sizeof(RowHeader));
-  CopyFromRow(layout.Vector(row_), layout.payload_bytes(), layout.Vector(copy));
-  const Outcome outcome = change(copy);
-  if (outcome != Outcome::kFound) return outcome;
-  if (!table_.mover()->rows().BeforeUpdate(location_)) return Outcome::kRefused;
-  ChangeRow(layout, id_.table, row_, [&](std::byte* image) {
-    std::memcpy(layout.Vector(image), layout.Vector(copy), layout.payload_bytes());
-  });
-  return Outcome::kFound;
 }
 
 Outcome RowForUpdate::Append(const std::byte* image, uint32_t heat) {

@@ -55,12 +55,6 @@ class RowForUpdate {
     if (!mover->rows().BeforeUpdate(location_)) return Outcome::kRefused;
     return change(row_);
   }
-  // Does the same with a change that may leave the row as it is; then it stays clean, too. A row
-  // that would become dirty, or needs a pre-image, is first changed in a copy, which takes longer.
-  template <typename ChangeBytes>
-  Outcome TryChange(ChangeBytes change) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
-    return in_image_ || IsReady() ? Change(change) : ChangeByCopy(change);
-  }
   // Replaces a row whose record cannot be read by a new one with this heat; fill(image) writes its
   // vector and state.
   //   kFound: the row was replaced.
@@ -71,13 +65,6 @@ class RowForUpdate {
                   uint32_t heat = 0) EMBANK_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
-  // Whether a change of the row in DRAM does nothing to the log.
-  bool IsReady() const {
-    const ClassRows& rows = table_.mover()->rows();
-    return rows.parts().logs->empty() ||
-           (rows.IsDirty(location_) && !rows.IsFlushPending(location_));
-  }
-  Outcome ChangeByCopy(FunctionRef<Outcome(std::byte*)> change);
   Outcome Append(const std::byte* image, uint32_t heat)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
   void PromoteOrCopy() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);

@@ -230,33 +230,6 @@ TEST(Checkpoints, GiveTheIndexsMemoryBackWhenReadersHaveLeftIt) {
   EXPECT_EQ(table->rows(), kLeft);
 }
 
-// Clean rows stay clean, and those that the flush pass has still to write are clean after it.
-TEST(Checkpoints, HaveNothingToWriteForStepsThatAreNotMade) {
-  for (const uint32_t dim : {32u, kDim}) {  // small rows have their former bytes on the stack
-    SpillWorld world(7);
-    Table* const table = world.Create("t", Optimizer::kFtrl, dim);
-    const std::vector<Key> keys = KeysFrom(0, 100);
-    const std::vector<float> ones(keys.size() * dim, 1.0f);
-    ASSERT_TRUE(Upsert(table, keys, RowsOf(ones, dim), {}).ok());
-    std::vector<float> gradients(keys.size() * dim, 1.0f);
-    std::fill_n(gradients.begin(), 90 * dim, 1e20f);
-    std::vector<uint8_t> outcomes(keys.size());
-    const auto step = [&] {
-      ASSERT_TRUE(ApplyGradients(table, keys, RowsOf(gradients, dim), outcomes).ok());
-      EXPECT_EQ(
-          std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kNotFinite)),
-          90);
-    };
-    ASSERT_TRUE(world->checkpoints()->Make({}, step).ok());
-    for (const char* const when : {"before the flush pass", "of clean rows"}) {
-      const uint64_t before = world->checkpoints()->Report().visited_slots;
-      ASSERT_TRUE(world->checkpoints()->Make({}).ok());
-      EXPECT_EQ(world->checkpoints()->Report().visited_slots - before, 10u) << "steps " << when;
-      ASSERT_NO_FATAL_FAILURE(step());
-    }
-  }
-}
-
 // Until the table is dropped; the other's hint needs less.
 TEST(Checkpoints, LeaveTheIndexThePlacesThatTablesExpect) {
   SpillWorld world(6);
