@@ -9,10 +9,10 @@ namespace embank {
 
 void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
   EMBANK_CHECK(has_barriers_);
-  bool has_called = WaitForPieces(closing);
+  WaitForPieces(&closing);
   batches_.Close([&] {
-    if (std::exchange(has_called, true) && IsWaitedFor()) return;
-    closing();
+    MutexLock lock(&mutex_);
+    if (waiting_ == 0) closing();
   });
   EMBANK_CHECK(!is_flushing_.load(std::memory_order_relaxed));
   between(checkpoint());
@@ -28,10 +28,9 @@ void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void
 
 void BatchGate::EnterInPieces() {
   MutexLock lock(&mutex_);
-  if (barrier_is_near_) {
-    ++waiting_;
-    pieces_changed_.NotifyAll();
-    while (barrier_is_near_) pieces_changed_.Wait(&mutex_);
+  if (closing_ != nullptr) {
+    if (waiting_++ == 0) (*closing_)();
+    while (closing_ != nullptr) pieces_changed_.Wait(&mutex_);
     --waiting_;
   }
   ++in_pieces_;
@@ -47,27 +46,18 @@ void BatchGate::LeaveInPieces() {
 }
 
 // Before the gate is closed: a batch in pieces may wait for a thread that waits for a write guard.
-// Returns whether it has called `closing`, when the first further one has come.
-bool BatchGate::WaitForPieces(FunctionRef<void()> closing) {
-  bool has_called = false;
+void BatchGate::WaitForPieces(FunctionRef<void()>* closing) {
   MutexLock lock(&mutex_);
-  barrier_is_near_ = true;
+  closing_ = closing;
   while (in_pieces_ > 0 && !Seeded(SeededBug::kBarrierBetweenPieces)) {
     pieces_changed_.Wait(&mutex_);
-    if (waiting_ > 0 && !std::exchange(has_called, true)) closing();
   }
-  return has_called;
-}
-
-bool BatchGate::IsWaitedFor() {
-  MutexLock lock(&mutex_);
-  return waiting_ > 0;
 }
 
 void BatchGate::LetPiecesBegin() {
   {
     MutexLock lock(&mutex_);
-    barrier_is_near_ = false;
+    closing_ = nullptr;
   }
   pieces_changed_.NotifyAll();
 }

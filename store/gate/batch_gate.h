@@ -71,7 +71,8 @@ class BatchGate {
   // wait, and all others go on. Then looks for a moment without batches, while they come and go. If
   // there is none for long, new batches wait until those under way have ended. Calls `closing`
   // whenever batches may have to wait from then on, and none does yet: what follows the last call
-  // is the longest time that a batch may have waited. One thread at a time; it holds no guard.
+  // is the longest time that a batch may have waited. A batch in pieces that is the first to wait
+  // makes the call, on its thread; no two calls overlap. One thread at a time; it holds no guard.
   void RunBarrier(
       FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing = [] {});
 
@@ -101,8 +102,7 @@ class BatchGate {
  private:
   void EnterInPieces();
   void LeaveInPieces();
-  bool WaitForPieces(FunctionRef<void()> closing);
-  bool IsWaitedFor();
+  void WaitForPieces(FunctionRef<void()>* closing);
   void LetPiecesBegin();
 
   EntryGate batches_;
@@ -112,9 +112,10 @@ class BatchGate {
   std::atomic<uint64_t> pieces_begun_{0};
   Mutex mutex_;
   Status failure_ EMBANK_GUARDED_BY(mutex_);
-  uint32_t in_pieces_ EMBANK_GUARDED_BY(mutex_) = 0;        // batches that hold a PiecesGuard
-  uint32_t waiting_ EMBANK_GUARDED_BY(mutex_) = 0;          // batches that want one
-  bool barrier_is_near_ EMBANK_GUARDED_BY(mutex_) = false;  // no further ones begin
+  uint32_t in_pieces_ EMBANK_GUARDED_BY(mutex_) = 0;  // batches that hold a PiecesGuard
+  uint32_t waiting_ EMBANK_GUARDED_BY(mutex_) = 0;    // batches that want one
+  // That of a barrier which is near, beside which no further ones begin.
+  FunctionRef<void()>* closing_ EMBANK_GUARDED_BY(mutex_) = nullptr;
   ConditionVariable pieces_changed_;
   FlushPace pace_;
   CheckpointWait checkpoint_wait_;
