@@ -942,9 +942,11 @@ EMBANK_API embank_status embank_apply_gradients_device(embank_table *table, cons
  * Order, alignment and streams are as above. What crosses the link, each way:
  *   a lookup with POOL_NONE     as in embank_lookup_device
  *   a lookup with a pooling     pooling is done in host memory: rows in device memory that it needs
- *                               come from there, for which the host waits, and one row for each bag
- *                               goes back. If a feature of the same table with POOL_NONE comes
- *                               before, the host also waits for the stream's earlier work
+ *                               come from there, and one row for each bag goes back. For rows from
+ *                               there the host waits, and so for the device calls before this one
+ *                               and for all work of their streams that came before them. If a
+ *                               feature of the same table with POOL_NONE comes before, the host
+ *                               also waits for the earlier work of this call's stream
  *   gradients                   one row for each bag, or with POOL_NONE for each key, comes to the
  *                               host, which waits for them and sums them
  * A bag of one key has the same row with POOL_NONE, but for the sign of zeros.

@@ -26,8 +26,9 @@ Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule);
 // Does the same with all rows in memory of the store's device, of which the tables' store has one.
 // Without pooling, hot rows are copied there (store/device/device_lookup.h). Bags are pooled in
 // host memory, and their rows sent. Returns when all work is enqueued and all outcomes are set.
-// Waits for earlier work of the stream where it pools hot rows after a feature of the same table
-// without pooling; else not, but for staging buffers.
+// Where it pools hot rows, it waits for the device calls before it, and for all work of their
+// streams that came before them; after a feature of the same table without pooling also for the
+// earlier work of its own stream. Else it waits for staging buffers at most.
 // Statuses are those of LookupPacked, and: kInvalidArgument, kFailedPrecondition: the stream cannot
 // be joined; nothing was done.
 Status LookupPackedToDevice(std::span<const LookupFeature> features, MissingRule rule,

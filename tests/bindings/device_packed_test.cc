@@ -250,7 +250,7 @@ TEST_F(PackedDeviceCalls, PoolWithoutAWaitForTheCallersStream) {
   ASSERT_EQ(embank_lookup(made.table, keys.data(), 2, EMBANK_MISSING_ZERO, expected, 0, nullptr),
             EMBANK_OK);
   std::byte* const memory = Allocate(64);
-  const auto lookup = [&](Twin* last) {
+  const auto lookup = [&](Twin* last, bool has_call_before = false) {
     const uint64_t offsets[3] = {0, 1, 2};
     embank_feature features[2] = {PlainFeature(made.table, keys, memory, 0),
                                   PlainFeature(last->table, keys, memory + 32, 0)};
@@ -266,6 +266,12 @@ TEST_F(PackedDeviceCalls, PoolWithoutAWaitForTheCallersStream) {
       std::memset(real, 0x5A, 64);
       has_run = true;
     });
+    if (has_call_before) {
+      EXPECT_EQ(embank_lookup_device(made.table, keys.data(), 2, EMBANK_MISSING_ZERO, memory, 0,
+                                     nullptr, stream),
+                EMBANK_OK);
+      EXPECT_FALSE(has_run);
+    }
     EXPECT_EQ(embank_lookup_packed_device(features, 2, EMBANK_MISSING_CREATE, nullptr, stream),
               EMBANK_OK);
     const bool has_waited = has_run;
@@ -275,6 +281,7 @@ TEST_F(PackedDeviceCalls, PoolWithoutAWaitForTheCallersStream) {
     return has_waited;
   };
   EXPECT_FALSE(lookup(&other));
+  EXPECT_TRUE(lookup(&other, /*has_call_before=*/true)) << "a call before has joined the stream";
   EXPECT_TRUE(lookup(&made)) << "the first feature of the table has no pooling";
 }
 
