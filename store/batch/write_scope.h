@@ -37,8 +37,8 @@
 namespace embank {
 
 // While one lives, no barrier of a checkpoint comes. No row comes to device memory or leaves it,
-// either; but where a batch is done in pieces, that holds while a piece changes its rows: before
-// that the piece may have to empty pages, of which the mover of hot rows has slots while it waits.
+// either; but where each piece of a batch is admitted by itself, that holds while a piece changes
+// its rows, so that rows may leave device memory between two pieces.
 class ChangeGuard {
  public:
   // `in_pieces`: a batch under it is done in pieces.

@@ -444,7 +444,6 @@ TEST(HotRows, AreWholeWhileTheyMove) {
 }
 
 // Memory only: rows that leave need slots of DRAM, which may be full.
-// No page of device memory gets free for the first size, whose rows would go up first.
 // The mover has a free slot for each row that leaves, and these are in all pages. A batch that is
 // inside the gate for long, and needs a page, gets one all the same.
 TEST(HotRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
@@ -479,6 +478,7 @@ TEST(HotRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
   ExpectFactor(table, KeysFrom(1, 1200), 2.0f);
 }
 
+// No page of device memory gets free for the first size, whose rows would go up first.
 TEST(HotRows, RowsOfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
   HotWorld world;
   Table* const small = world.world().Create("small", Optimizer::kNone, kDim / 2);
