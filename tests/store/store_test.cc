@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -330,8 +332,15 @@ TEST(Store, BatchesDoNotWaitForTheThreadThatChangesTheRule) {
     EXPECT_TRUE(Upsert(table, keys, RowsOf(gradients, 3), {}).ok());
     EXPECT_TRUE(ApplyGradients(table, keys, RowsOf(gradients, 3), {}).ok());
   };
-  // Waits for ever if they take the lock.
-  ASSERT_TRUE(table->ChangeRule([&](UpdateRule*) { std::thread(run_batches).join(); }).ok());
+  std::future<void> batches;
+  ASSERT_TRUE(table
+                  ->ChangeRule([&](UpdateRule*) {
+                    batches = std::async(std::launch::async, run_batches);
+                    EXPECT_EQ(batches.wait_for(std::chrono::minutes(1)), std::future_status::ready)
+                        << "they wait for the lock";
+                  })
+                  .ok());
+  batches.wait();
   const auto set_all = [table](float number) {
     return table->ChangeRule([number](UpdateRule* rule) {
       rule->learning_rate = rule->weight_decay = number;
