@@ -259,6 +259,10 @@ void Store::MakeCatalog() {
                                                     .logs = logs_.get(),
                                                     .heat_sketch = heat_.sketch.get(),
                                                     .tables_by_id = tables_by_id_.get()});
+  index_->capacity()->RenewAheadBy([this] {
+    ReaderMutexLock lock(catalog_->mutex());
+    index_->capacity()->KeepAhead(ExpectedRows(catalog_->live()));
+  });
 }
 
 void Store::MakeCheckpoints(const OpenedManifests& manifests) {
@@ -331,12 +335,13 @@ Status Store::DropTable(std::string_view name) {
   // A checkpoint has all of a table, or nothing.
   const Checkpoints::Pause pause(checkpoints_.all.get());
   const HotFlush::Pause flush_pause(hot_.flush.get());
-  MutexLock lock(catalog_->mutex());
-  EMBANK_ASSIGN_OR_RETURN(Table* const table, catalog_->Find(name));
-  table->MarkDropped();
-  EMBANK_RETURN_IF_ERROR(EraseAll(table));
-  catalog_->Remove(table);
-  index_->capacity()->KeepAhead(ExpectedRows(catalog_->live()));
+  {
+    MutexLock lock(catalog_->mutex());
+    EMBANK_ASSIGN_OR_RETURN(Table* const table, catalog_->Find(name));
+    table->MarkDropped();
+    EMBANK_RETURN_IF_ERROR(EraseAll(table));
+    catalog_->Remove(table);
+  }
   index_->capacity()->Shrink();
   return OkStatus();
 }

@@ -77,8 +77,10 @@ Status ReplaceFile(Directory* directory, const std::string& name, std::span<cons
   if (Status removed = directory->Remove(draft); !removed.ok() && !IsNotFound(removed)) {
     return removed;
   }
-  Status placed = CatchNoMemory([&] { return WriteDraft(directory, draft, bytes); });
-  if (placed.ok()) placed = directory->Rename(draft, name);
+  Status placed = CatchNoMemory([&]() -> Status {
+    EMBANK_RETURN_IF_ERROR(WriteDraft(directory, draft, bytes));
+    return directory->Rename(draft, name);
+  });
   if (!placed.ok()) directory->Remove(draft).IgnoreError();
   EMBANK_RETURN_IF_ERROR(placed);
   if (Seeded(SeededBug::kNoManifestNameSync)) return OkStatus();

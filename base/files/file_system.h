@@ -56,7 +56,8 @@ class File {
   // From now on the file system may close the descriptor while it is unused and nothing is
   // unsynced, and open it again by name. The file keeps its name while it is open, and its
   // directory outlives it. A use that finds another file there, or none, is kDataLoss. Call it
-  // once; others may use the file meanwhile.
+  // once, after the last write, since a write would fail where the process has no descriptor left.
+  // Others may use the file meanwhile.
   virtual void MayRest() {}
   // Whether reads and writes bypass the system's page cache, and must be whole blocks.
   virtual bool direct() const = 0;

@@ -56,12 +56,12 @@ Status CheckpointDirectory::Enter(bool may_create) {
   EMBANK_RETURN_IF_ERROR(LockToChange(may_create));
   EMBANK_RETURN_IF_ERROR(ListFiles());
   EMBANK_RETURN_IF_ERROR(CheckHasManifest());
-  is_new_ = listing_.checkpoints.empty();
-  if (!is_new_) {
+  if (!listing_.checkpoints.empty()) {
     // A process that was killed may have left a manifest whose name would not outlive a crash.
     return Seeded(SeededBug::kNoSyncAtOpening) ? OkStatus() : directory_->Sync();
   }
   if (!may_create) return NoStoreAt("path", directory_->path());
+  is_new_ = true;
   // Its own name, too, has to outlive a crash. A later sync does not make up for a failed one, so
   // the next opening makes the name again.
   return directory_->SyncName();

@@ -83,9 +83,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
       parts_.demotion->CompactBeforeCheckpoint();
       if (!Seeded(SeededBug::kEvacuationLeftOut)) parts_.demotion->Evacuate();
     }
-    IndexCapacity* const capacity = parts_.flush_pass.index->capacity();
-    capacity->KeepAhead(ExpectedRows(parts_.catalog->List()));
-    capacity->Shrink();
+    parts_.flush_pass.index->capacity()->Shrink();
     return MakeLocked(blob, after_barrier);
   } catch (const std::bad_alloc&) {
     return NoMemory();

@@ -192,11 +192,13 @@ void PutSegment(const SegmentRows& rows, Writer* writer) {
 }
 constexpr uint64_t kSegmentRowsBytesMin = 2 * 8 + 5 * 4;
 
-// Whether the bits say that some of the used slots have rows, and no others.
 bool HasRows(const SegmentRows& rows) {
-  if (std::ranges::all_of(rows.bits, [](uint64_t word) { return word == 0; })) return false;
+  return std::ranges::any_of(rows.bits, [](uint64_t word) { return word != 0; });
+}
+
+bool HasRowsAfterUsedSlots(const SegmentRows& rows) {
   const uint32_t in_last = rows.used_slots % 64;
-  return in_last == 0 || rows.bits.back() >> in_last == 0;
+  return in_last != 0 && rows.bits.back() >> in_last != 0;
 }
 
 StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* reader) {
@@ -225,9 +227,10 @@ StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* re
   bool sound = reader->ok();
   for (const TableId table : rows.tables) sound = sound && table <= kNoTable;
   if (!sound) return DataLossError("truncated segment entry");
-  if (!HasRows(rows)) {
-    return DataLossError(
-        StrCat("segment ", rows.header.segment_id, ": no row, or one after its used slots"));
+  const std::string segment = StrCat("segment ", rows.header.segment_id);
+  if (!HasRows(rows)) return DataLossError(segment + " has no row");
+  if (HasRowsAfterUsedSlots(rows)) {
+    return DataLossError(segment + " has a row after its used slots");
   }
   return rows;
 }

@@ -101,10 +101,13 @@ StatusOr<bool> IsProven(Directory* pmem, const std::string& path, const StoreLis
 
 StatusOr<bool> IsProvenByAny(Directory* pmem, const std::string& path, const StoreListing& found,
                              std::span<const Manifest* const> kept) {
+  Status error;
   for (const Manifest* const manifest : kept) {
-    EMBANK_ASSIGN_OR_RETURN(const bool is_proven, IsProven(pmem, path, found, *manifest));
-    if (is_proven) return true;
+    const StatusOr<bool> is_proven = IsProven(pmem, path, found, *manifest);
+    if (is_proven.ok() && *is_proven) return true;
+    error.Update(is_proven.status());
   }
+  EMBANK_RETURN_IF_ERROR(error);
   return false;
 }
 
@@ -128,8 +131,12 @@ Status CheckMarks(Directory* pmem, const std::string& path, const StoreListing& 
   const std::set<uint64_t>& ids = found.pmem_ids;
   const auto is_own = [&](uint64_t id) { return store.pmem_ids.count(id) > 0; };
   if (!ids.empty() && std::ranges::all_of(ids, is_own)) return OkStatus();
-  EMBANK_ASSIGN_OR_RETURN(const bool is_proven, IsProvenByAny(pmem, path, found, kept));
-  if (is_proven) return OkStatus();
+  const StatusOr<bool> is_proven = IsProvenByAny(pmem, path, found, kept);
+  if (!is_proven.ok()) {
+    const std::string mark = ids.empty() ? MarkToMake(opened, store) : "";
+    return Status(is_proven.status().code(), StrCat(is_proven.status().message(), mark));
+  }
+  if (*is_proven) return OkStatus();
   if (!ids.empty()) {
     return InvalidArgumentError(
         StrCat("pmem_path: ", pmem->path(), " is the PMem of another store than ", store_path,

@@ -96,8 +96,9 @@ void IndexCapacity::GrowAhead(uint64_t rows, uint64_t bytes_max) {
 
 void IndexCapacity::KeepAhead(uint64_t rows) {
   const uint32_t buckets = rows == 0 ? 0 : BucketsAhead(rows);
-  const uint32_t kept = buckets_ahead_.load(std::memory_order_relaxed);
-  buckets_ahead_.store(std::min(kept, buckets), std::memory_order_relaxed);
+  uint32_t kept = buckets_ahead_.load(std::memory_order_relaxed);
+  while (buckets < kept && !buckets_ahead_.compare_exchange_weak(kept, buckets)) {
+  }
 }
 
 // The shard will soon want to grow; from now on the memory for that is known.
@@ -133,6 +134,7 @@ void IndexCapacity::ShrinkToRows(IndexShard* shard) {
 
 uint64_t IndexCapacity::Shrink() {
   if (memory_->bytes() <= BytesFor(kBucketsMin)) return 0;
+  renew_ahead_();
   uint64_t rows = 0;
   for (IndexShard& shard : shards_) {
     ReaderMutexLock lock(&shard.mutex);
@@ -153,10 +155,12 @@ void IndexCapacity::ShrinkAfterErasing(uint64_t rows) {
   Shrink();
 }
 
-// Batches that use the shard meanwhile run between the takings of its lock.
+// Batches that use the shard meanwhile run between the takings of its lock. So does GrowAhead,
+// which sets buckets_ahead_ before it takes the lock.
 void IndexCapacity::ShrinkShard(IndexShard* shard, uint32_t buckets) {
   for (uint32_t rehashes = 0; rehashes < kRehashesMax;) {
     MutexLock lock(&shard->mutex);
+    buckets = std::max(buckets, buckets_ahead_.load(std::memory_order_relaxed));
     if (!shard->IsRehashing()) {
       const bool fits = shard->RowsPromisedToo() <= RowsAtLoad(buckets, kLoadMax);
       if (shard->high_buckets <= buckets || !fits) return;

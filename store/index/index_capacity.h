@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"
@@ -41,7 +43,11 @@ class IndexCapacity {
   // memory it does less, or nothing.
   void GrowAhead(uint64_t rows, uint64_t bytes_max);
   // From now on shards shrink as if GrowAhead had been called for `rows` rows, if it was for more.
+  // Several threads may call it, but none while GrowAhead runs.
   void KeepAhead(uint64_t rows);
+  // Has Shrink call `renew` first, without locks, which calls KeepAhead for the rows that are
+  // expected then. Before other threads use the index.
+  void RenewAheadBy(std::function<void()> renew) { renew_ahead_ = std::move(renew); }
 
   // Notes that a row was erased from the shard: continues a rehash, or begins to shrink a sparse
   // array.
@@ -50,9 +56,9 @@ class IndexCapacity {
   void ShrinkToRows(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Gives back the memory that the index does not need for its rows and for those promised, but for
-  // a quarter of what it needs (ShrunkenBuckets) and what GrowAhead keeps; returns the bytes. Takes
-  // the locks of shards, each for a few homes at a time, and waits for readers: the caller has no
-  // such lock and is no reader.
+  // a quarter of what it needs (ShrunkenBuckets) and what GrowAhead keeps, renewed; returns the
+  // bytes. Takes the locks of shards, each for a few homes at a time, and waits for readers: the
+  // caller has no such lock, nor one that RenewAheadBy's function takes, and is no reader.
   uint64_t Shrink();
   // Call it after a batch that erased `rows` rows: Shrink, once many were erased.
   void ShrinkAfterErasing(uint64_t rows);
@@ -73,6 +79,7 @@ class IndexCapacity {
   const std::span<IndexShard> shards_;
   std::atomic<uint64_t> erased_rows_{0};    // since ShrinkAfterErasing last shrank the index
   std::atomic<uint32_t> buckets_ahead_{0};  // no array shrinks below it
+  std::function<void()> renew_ahead_ = [] {};
 };
 
 }  // namespace embank

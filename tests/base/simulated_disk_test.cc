@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -183,6 +184,16 @@ TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhicheverCallFails) {
     EXPECT_EQ(TextOf(disk->Contents("d/m")), "another");
   }
   EXPECT_GT(failing, 5u) << "at least opened, written, synced, renamed and synced";
+}
+
+TEST_F(DiskWorld, ADraftForWhoseNameThereIsNoMemoryIsRemoved) {
+  disk_.SetFaults([](const DiskCall& call) {
+    if (call.kind == DiskCall::Kind::kRename) throw std::bad_alloc();
+    return OkStatus();
+  });
+  EXPECT_TRUE(
+      IsResourceExhausted(ReplaceFile(OpenedDirectory(&disk_, "d").get(), "m", BytesOf("x"))));
+  EXPECT_TRUE(disk_.Files().empty());
 }
 
 TEST_F(DiskWorld, ARenamedFileMayBeEmptyIfNothingElseOfItIsLeft) {

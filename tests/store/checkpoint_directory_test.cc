@@ -109,7 +109,10 @@ TEST_F(CheckpointDirectoryTest, WhereNoneMayBeMadeNothingIs) {
   EXPECT_TRUE(IsNotFound(Open(/*may_create=*/false).status()));
   EXPECT_TRUE(disk_.Files().empty());
   MakeFile("store/LOCK");
+  MakeFile("store/MANIFEST-00000001.new");
+  const std::vector<std::string> before = disk_.Files();
   const Status status = Open(/*may_create=*/false).status();
+  EXPECT_EQ(disk_.Files(), before);
   EXPECT_TRUE(IsNotFound(status)) << status;
   EXPECT_NE(status.message().find("path: store"), std::string::npos) << status;
 }

@@ -2,9 +2,12 @@
 // much it frees.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/threads/mutex.h"
 #include "store/index/index_sizes.h"
 #include "store/index/key_index.h"
 #include "tests/support/index_world.h"
@@ -231,6 +234,47 @@ TEST(IndexMemory, ShrinksNotBelowTheRowsForWhichItHasGrownAhead) {
   index->capacity()->KeepAhead(0);
   EXPECT_GT(index->capacity()->Shrink(), 0u);
   EXPECT_EQ(index->memory()->bytes(), kHugePageBytes);
+}
+
+TEST(IndexMemory, KeepsWhatGrowsAheadWhileItShrinks) {
+  constexpr uint64_t kAheadRows = 400'000;
+  IndexWorld index;
+  Mutex mutex;
+  uint64_t expected_rows = 0;  // under the lock
+  index->capacity()->RenewAheadBy([&] {
+    MutexLock lock(&mutex);
+    index->capacity()->KeepAhead(expected_rows);
+  });
+  std::atomic<uint64_t> passes{0};
+  std::atomic<bool> ends{false};
+  std::thread shrinker([&] {
+    for (; !ends; ++passes) index->capacity()->Shrink();
+  });
+  const auto wait_until = [](auto is_there) {
+    while (!is_there()) std::this_thread::yield();
+  };
+  const auto has_places = [&](KeyIndex::Shard* shard) {
+    MutexLock lock(&shard->mutex);
+    return shard->high_buckets >= BucketsAhead(kAheadRows);
+  };
+  for (int round = 0; round < 60; ++round) {
+    {
+      MutexLock lock(&mutex);
+      expected_rows = kAheadRows;
+      index->capacity()->GrowAhead(kAheadRows, UINT64_MAX);
+    }
+    wait_until([&, begun = passes + 2] { return passes >= begun; });
+    for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+      EXPECT_TRUE(has_places(index->shard(i))) << "round " << round << ", shard " << i;
+    }
+    {
+      MutexLock lock(&mutex);
+      expected_rows = 0;
+    }
+    wait_until([&] { return !has_places(index->shard(0)); });
+  }
+  ends = true;
+  shrinker.join();
 }
 
 TEST(IndexMemory, ShrinksNotBelowWhatIsPromised) {

@@ -401,10 +401,39 @@ TEST_F(PmemFailures, WhereHeadersCannotBeReadNowTheStatusIsThatOfTheFiles) {
     });
     const Status refused = world_.OpenBeside().status();
     EXPECT_EQ(refused.code(), error.code()) << refused;
+    EXPECT_NE(refused.message().find(mark + ": if it is the store's, make a file"),
+              std::string::npos)
+        << refused;
   }
   world_.disk().SetFaults({});
   ASSERT_NO_FATAL_FAILURE(Reopen());
   ExpectRows(3000);
+}
+
+// The previous checkpoint has other segments.
+TEST_F(PmemFailures, AHeaderThatCannotBeReadHidesNoProofOfAnotherCheckpoint) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  const std::set<std::string> before = PmemSegments(world_.disk());
+  Fill(3000, 2.0f);
+  Checkpoint();
+  world_.Close();
+  std::string segment;
+  for (const std::string& name : PmemSegments(world_.disk())) {
+    if (before.count(name) == 0) segment = name;
+  }
+  ASSERT_FALSE(segment.empty());
+  ASSERT_TRUE(world_.disk().Remove("/pmem/" + MarksIn(&world_.disk(), "/pmem")[0]).ok());
+  uint64_t failed = 0;
+  world_.disk().SetFaults([&](const DiskCall& call) {
+    const bool fails = call.kind == DiskCall::Kind::kOpen && call.path == segment && failed == 0;
+    failed += fails ? 1 : 0;
+    return fails ? UnavailableError("once") : OkStatus();
+  });
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(failed, 1u);
+  ExpectRows(3000, 2.0f);
 }
 
 TEST_F(PmemFailures, AnotherPmemWithoutRowsOfTheStoreIsRefusedByVerifyAndByTheOpening) {

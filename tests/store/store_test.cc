@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -298,6 +300,27 @@ TEST(Store, ATableWithExpectedRowsHasTheIndexForThem) {
   EXPECT_EQ(store->index().memory()->bytes(), bytes) << "the index has grown once more";
 }
 
+// A hint keeps places for the rows of its own table.
+TEST(Store, AHintKeepsNoPlacesForErasedRowsOfAnotherTable) {
+  StoreWorld store;
+  Table* const table = store.Create("t", OptionsOf(1));
+  const auto erase_all = [&] {
+    std::vector<Key> keys(200'000);
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+    CreateAndCheck(table, keys);
+    const uint64_t full_bytes = store->index().memory()->bytes();
+    EXPECT_TRUE(Erase(table, keys, {}).ok());
+    EXPECT_LT(store->index().memory()->bytes(), full_bytes);
+    return store->index().memory()->bytes();
+  };
+  const uint64_t empty_bytes = erase_all();
+  CreateAndCheck(table, KeysFrom(0, 200'000));
+  TableOptions options = OptionsOf(1);
+  options.expected_rows_log2 = 10;
+  store.Create("hinted", options);
+  EXPECT_EQ(erase_all(), empty_bytes);
+}
+
 // Batches wait for no lock of a rule, and have all of one rule or all of another.
 TEST(Store, BatchesDoNotWaitForTheThreadThatChangesTheRule) {
   StoreWorld store;
@@ -309,8 +332,15 @@ TEST(Store, BatchesDoNotWaitForTheThreadThatChangesTheRule) {
     EXPECT_TRUE(Upsert(table, keys, RowsOf(gradients, 3), {}).ok());
     EXPECT_TRUE(ApplyGradients(table, keys, RowsOf(gradients, 3), {}).ok());
   };
-  // Waits for ever if they take the lock.
-  ASSERT_TRUE(table->ChangeRule([&](UpdateRule*) { std::thread(run_batches).join(); }).ok());
+  std::future<void> batches;
+  ASSERT_TRUE(table
+                  ->ChangeRule([&](UpdateRule*) {
+                    batches = std::async(std::launch::async, run_batches);
+                    EXPECT_EQ(batches.wait_for(std::chrono::minutes(1)), std::future_status::ready)
+                        << "they wait for the lock";
+                  })
+                  .ok());
+  batches.wait();
   const auto set_all = [table](float number) {
     return table->ChangeRule([number](UpdateRule* rule) {
       rule->learning_rate = rule->weight_decay = number;

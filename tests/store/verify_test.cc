@@ -329,18 +329,18 @@ TEST_F(Verifying, AFooterThatNamesOtherRowsIsNamed) {
   EXPECT_THAT(damage.lost.at(0).keys, ElementsAre(77'777));
 }
 
-TEST_F(Verifying, ABitmapWithRowsBehindItsSlotsIsNamed) {
-  std::string segment;
-  Rewrite(2, [&](Manifest* manifest) {
-    for (SegmentRows& rows : manifest->segments) {
-      if (rows.used_slots % 64 == 0) continue;
-      rows.bits.back() |= uint64_t{1} << 63;
-      segment = "segment " + std::to_string(rows.header.segment_id);
-      return;
-    }
-  });
-  ASSERT_FALSE(segment.empty());
-  OneDamage(Report(), DamagedPart::kManifest, ManifestPath(2), segment + ": no row, or one after");
+TEST_F(Verifying, ABitmapThatDoesNotSuitItsSlotsIsNamed) {
+  const std::vector<std::byte> whole = disk().Contents(ManifestPath(2));
+  for (const std::string words : {" has no row", " has a row after its used slots"}) {
+    disk().Corrupt(ManifestPath(2), 0, whole);
+    Rewrite(2, [&](Manifest* manifest) {
+      std::vector<uint64_t>& bits = manifest->segments[0].bits;
+      ASSERT_NE(manifest->segments[0].used_slots % 64, 0u);
+      std::ranges::fill(bits, 0);
+      if (words != " has no row") bits.back() = uint64_t{1} << 63;
+    });
+    OneDamage(Report(), DamagedPart::kManifest, ManifestPath(2), "segment 1" + words);
+  }
 }
 
 TEST_F(Verifying, ATableThatTheCheckpointDoesNotHaveIsNamed) {

@@ -1,6 +1,7 @@
 #include "tests/support/simulated_disk.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -44,7 +45,7 @@ class SimulatedFile final : public File {
   }
   Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
     CheckBlocks(offset, bytes);
-    EMBANK_CHECK(writable_);
+    EMBANK_CHECK(writable_ && !may_rest_);
     const bool is_inside =
         bytes.size() <= mapping_.size() && offset <= mapping_.size() - bytes.size();
     if (is_mapped() && !is_inside && !bytes.empty()) {
@@ -69,6 +70,7 @@ class SimulatedFile final : public File {
   Status Sync() override { return disk_->SyncFile(inode_, path_); }
   StatusOr<uint64_t> SizeBytes() override { return disk_->SizeOf(inode_, path_, false); }
   StatusOr<uint64_t> TakenBytes() override { return disk_->SizeOf(inode_, path_, true); }
+  void MayRest() override { EMBANK_CHECK(!may_rest_.exchange(true)); }
   bool direct() const override { return direct_; }
   std::span<const std::byte> mapping() const override { return mapping_; }
 
@@ -86,6 +88,7 @@ class SimulatedFile final : public File {
   const bool writable_;
   const bool is_new_;
   std::span<const std::byte> mapping_;
+  std::atomic<bool> may_rest_{false};
 };
 
 // The change of a file, or of a directory, which has no inode.

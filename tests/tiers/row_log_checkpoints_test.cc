@@ -205,6 +205,30 @@ TEST_F(RowLogCheckpoints, CompactionMayPickASegmentThatWasNotReadToBeForgotten) 
   EXPECT_FALSE(segments(CompactionAim::kForget, false).empty());
 }
 
+// A segment that the evacuation passes over counts as lost.
+TEST_F(RowLogCheckpoints, InALostLogOnlyTheEvacuationExcludesSegments) {
+  AppendMany(1);
+  ASSERT_TRUE(log_->appender().Flush().ok());
+  log_->writer().Lose(UnavailableError("the directory is gone"));
+  const auto exclude_next = [&](CompactionAim aim) {
+    std::shared_ptr<LogSegment> victim = log_->candidates().PickVictim(aim);
+    if (victim == nullptr) return uint64_t{0};
+    const uint64_t id = victim->header.segment_id;
+    log_->candidates().Exclude(victim.get(), /*is_damaged=*/true);
+    log_->candidates().Release(std::move(victim), /*is_done=*/true);
+    return id;
+  };
+  const uint64_t demoted = exclude_next(CompactionAim::kDemote);
+  ASSERT_NE(demoted, 0u);
+  std::set<uint64_t> evacuated;
+  for (uint64_t i = SegmentCount(log_->segments()); i > 0; --i) {
+    evacuated.insert(exclude_next(CompactionAim::kEvacuate));
+  }
+  EXPECT_EQ(evacuated.count(demoted), 1u);
+  EXPECT_EQ(evacuated.count(0), 0u);
+  EXPECT_EQ(exclude_next(CompactionAim::kEvacuate), 0u) << "each once";
+}
+
 TEST_F(RowLogCheckpoints, SegmentsOfAKeptOneStayUntilItIsReleased) {
   const std::vector<Location> rows = AppendMany(1);
   const size_t segments = Keep(1, /*is_kept=*/true).size();

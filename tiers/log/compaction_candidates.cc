@@ -1,5 +1,6 @@
 #include "tiers/log/compaction_candidates.h"
 
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -15,6 +16,8 @@ constexpr double kSizeLivingMax = 0.8;
 
 // Small segments that have space in a new one, at least.
 constexpr uint64_t kJoinedMin = 2;
+// Small segments that one walk finds.
+constexpr size_t kSmallestMax = 64;
 
 // Whether the hand that goes round the oldest segments chooses them.
 bool IsByAge(CompactionAim aim) {
@@ -67,20 +70,42 @@ std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) 
 
 // Sessions that only add rows leave small segments of which all rows live. A segment that
 // compaction begins has the rows of some of them.
-std::shared_ptr<LogSegment> CompactionCandidates::SmallestToJoin() const {
+std::shared_ptr<LogSegment> CompactionCandidates::SmallestToJoin() {
   if (!segments_.HasFewPlaces()) return nullptr;
-  std::shared_ptr<LogSegment> smallest;
-  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
-    if (segment == nullptr || !segment->finished || segment->live_rows == 0) continue;
-    if (segment->passed_over || segment->unread) continue;
-    const SegmentHeader& header = segment->header;
-    const uint64_t next_bytes =
-        segments_.NextSegmentBytes(header.row_class, header.record_bytes, /*written_bytes=*/0);
-    const uint64_t live_bytes = segment->LiveBytes();
-    if (live_bytes * kJoinedMin > next_bytes) continue;
-    if (smallest == nullptr || live_bytes < smallest->LiveBytes()) smallest = segment;
+  while (true) {
+    if (smallest_.empty()) FindSmallest();
+    if (smallest_.empty()) return nullptr;
+    std::shared_ptr<LogSegment> segment = smallest_.extract(smallest_.begin()).mapped().lock();
+    if (segment != nullptr && IsSmall(*segment)) return segment;
   }
-  return smallest;
+}
+
+// Each walk over tens of thousands of segments finds some dozens. The only small segment of its
+// class would be written again for nothing.
+void CompactionCandidates::FindSmallest() {
+  std::map<uint32_t, uint32_t> small_by_class;
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (segment != nullptr && IsSmall(*segment)) ++small_by_class[segment->header.row_class];
+  }
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (segment == nullptr || !IsSmall(*segment)) continue;
+    if (small_by_class.at(segment->header.row_class) < kJoinedMin) continue;
+    const uint64_t bytes = segment->LiveBytes();
+    const bool is_full = smallest_.size() == kSmallestMax;
+    if (is_full && bytes >= smallest_.rbegin()->first) continue;
+    smallest_.emplace(bytes, segment);
+    if (is_full) smallest_.erase(std::prev(smallest_.end()));
+  }
+}
+
+// Whether two like it have space in a new segment.
+bool CompactionCandidates::IsSmall(const LogSegment& segment) const {
+  if (!segment.finished || segment.live_rows == 0) return false;
+  if (segment.passed_over || segment.unread) return false;
+  const SegmentHeader& header = segment.header;
+  const uint64_t next_bytes =
+      segments_.NextSegmentBytes(header.row_class, header.record_bytes, /*written_bytes=*/0);
+  return segment.LiveBytes() * kJoinedMin <= next_bytes;
 }
 
 // Rows are written when they leave memory, so that the oldest records are of rows that left it

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 
@@ -38,7 +39,7 @@ class CompactionCandidates {
   //   kSpace: whatever the pace, among segments that no checkpoint has.
   //   kLaterSpace: among all, if space is short; what is else left to compaction may be used.
   //   kSize: the one of which the least part lives, while the log is larger than it should be; then
-  //     the smallest, while few places are left.
+  //     one of the smallest, while few places are left. Throws std::bad_alloc.
   //   kForget: the oldest one with rows of a class that forgets.
   //   kDemote: the oldest one with rows.
   //   kEvacuate: one with rows that are not durable, finished or not.
@@ -65,8 +66,9 @@ class CompactionCandidates {
  private:
   std::shared_ptr<LogSegment> BestToMove(CompactionAim aim) const
       EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
-  std::shared_ptr<LogSegment> SmallestToJoin() const
-      EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
+  std::shared_ptr<LogSegment> SmallestToJoin() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void FindSmallest() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  bool IsSmall(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
   std::shared_ptr<LogSegment> OldestToLeave(CompactionAim aim)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
   std::shared_ptr<LogSegment> AnyNotDurable() const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
@@ -76,6 +78,8 @@ class CompactionCandidates {
   LogWriter& writer_;
   const LogSegment* victim_ EMBANK_GUARDED_BY(segments_.mutex()) = nullptr;
   CompactionAim victim_aim_ EMBANK_GUARDED_BY(segments_.mutex()) = CompactionAim::kPace;
+  // The smallest segments by their bytes, until they are joined.
+  std::multimap<uint64_t, std::weak_ptr<LogSegment>> smallest_ EMBANK_GUARDED_BY(segments_.mutex());
   // The last segment that was finished.
   uint64_t forget_hand_ EMBANK_GUARDED_BY(segments_.mutex()) = 0;
   // 0: the hand has passed no unread segment.

@@ -49,9 +49,7 @@ uint64_t LogSegments::NextSegmentBytes(uint32_t row_class, uint32_t record_bytes
 }
 
 bool LogSegments::HasFewPlaces() const {
-  const auto free = std::count(segments_.begin(), segments_.end(), nullptr);
-  const uint64_t taken = segments_.size() - static_cast<uint64_t>(free);
-  return options_.follows_rows() && taken > options_.segments_max / 2;
+  return options_.follows_rows() && taken_places_ > options_.segments_max / 2;
 }
 
 StatusOr<std::shared_ptr<LogSegment>> LogSegments::Make(LogStream stream, uint32_t row_class,
@@ -94,12 +92,15 @@ void LogSegments::Put(std::shared_ptr<LogSegment> segment) {
   EMBANK_CHECK(segments_[segment->index] == nullptr);
   const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
   segments_[segment->index] = std::move(segment);
+  ++taken_places_;
   ledger_.AddTaken(bytes);
 }
 
 std::shared_ptr<LogSegment> LogSegments::Take(uint32_t index) {
   EMBANK_CHECK(index < segments_.size());
   EMBANK_CHECK(segments_[index] != nullptr && segments_[index]->index == index);
+  EMBANK_CHECK(taken_places_ > 0);
+  --taken_places_;
   return std::exchange(segments_[index], nullptr);
 }
 

@@ -127,6 +127,7 @@ class LogSegments {
   // gone.
   SpaceLedger ledger_ EMBANK_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LogSegment>> segments_ EMBANK_GUARDED_BY(mutex_);
+  uint32_t taken_places_ EMBANK_GUARDED_BY(mutex_) = 0;
   uint64_t next_segment_id_ EMBANK_GUARDED_BY(mutex_);
   uint32_t frozen_checkpoint_ EMBANK_GUARDED_BY(mutex_) = 0;
   uint32_t oldest_kept_ EMBANK_GUARDED_BY(mutex_) = 1;

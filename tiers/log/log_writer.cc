@@ -21,6 +21,16 @@ void Tell(LogLevel level, const char* what, const Status& status) noexcept {
   }
 }
 
+// Buffers may be written after the footer. A write without a descriptor would stop the log, so the
+// file rests after the last write. Releases the lock meanwhile.
+void RestIfWritten(const LogSegment& segment, const LogBuffers& buffers, Mutex* mutex)
+    EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  if (!segment.finished || buffers.HasPartOf(&segment)) return;
+  mutex->Unlock();
+  segment.file->MayRest();
+  mutex->Lock();
+}
+
 }  // namespace
 
 LogWriter::LogWriter(LogSegments& segments, DeadSegments& dead, FileSystem* files,
@@ -99,7 +109,8 @@ bool LogWriter::WriteOne() {
 }
 
 void LogWriter::WriteBuffer(LogBuffer* buffer) {
-  EMBANK_CHECK(buffer->state == LogBuffer::State::kQueued && buffer->segment != nullptr);
+  const std::shared_ptr<LogSegment> segment = buffer->segment;
+  EMBANK_CHECK(buffer->state == LogBuffer::State::kQueued && segment != nullptr);
   buffer->state = LogBuffer::State::kWriting;
   const uint64_t end = buffers_.WrittenEnd(*buffer);
   if (buffer->end < end) std::fill(buffer->At(buffer->end), buffer->At(end), std::byte{0});
@@ -107,19 +118,20 @@ void LogWriter::WriteBuffer(LogBuffer* buffer) {
   const Status status =
       Seeded(SeededBug::kBufferNeverWritten)
           ? OkStatus()
-          : buffer->segment->Write(buffer->begin, {buffer->At(buffer->begin), end - buffer->begin});
+          : segment->Write(buffer->begin, {buffer->At(buffer->begin), end - buffer->begin});
   segments_.mutex()->Lock();
   EMBANK_CHECK(buffer->state == LogBuffer::State::kWriting);
   if (status.ok()) {
     counters_.written_bytes += end - buffer->begin;
     ++counters_.written_buffers;
-    buffer->segment->unsynced = true;
+    segment->unsynced = true;
     buffers_.Free(buffer);
   } else {
     buffer->state = LogBuffer::State::kQueued;
     Fail(status);
   }
   written_.NotifyAll();
+  if (status.ok()) RestIfWritten(*segment, buffers_, segments_.mutex());
 }
 
 bool LogWriter::WriteFooter() {
@@ -135,8 +147,6 @@ bool LogWriter::WriteFooter() {
   const std::span bytes(footer->data(), geometry.footer_bytes);
   EncodeSegmentFooter(segment->header, segment->Owners(), bytes);
   const Status status = segment->Write(geometry.footer_offset, bytes);
-  // No write follows, so the file may be closed: a write without a descriptor would stop the log.
-  if (status.ok()) segment->file->MayRest();
   segments_.mutex()->Lock();
   EMBANK_CHECK(ends_under_way_ > 0);
   --ends_under_way_;
@@ -158,6 +168,7 @@ bool LogWriter::WriteFooter() {
     Fail(status);
   }
   written_.NotifyAll();
+  if (status.ok()) RestIfWritten(*segment, buffers_, segments_.mutex());
   return true;
 }
 

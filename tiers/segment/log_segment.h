@@ -53,7 +53,7 @@ struct LogSegment {
   SegmentHeader header;
   SegmentGeometry geometry;
   std::string name;            // in the log's directory
-  std::unique_ptr<File> file;  // may rest once the footer is written
+  std::unique_ptr<File> file;  // may rest after the last write
   Tier tier = Tier::kSsd;      // of the log
   uint32_t index = 0;          // in the log's array
   // Its space on the medium, as far as it is known; where the log's size follows its rows.

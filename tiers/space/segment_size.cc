@@ -18,14 +18,15 @@ constexpr uint64_t kStepPart = 8;
 constexpr uint64_t kStepsMin = 4;
 constexpr uint64_t kStepBytesMin = 8 * kBlockBytes;
 
-}  // namespace
-
+// The size of the first segment of a session.
 uint64_t FirstSegmentBytesFor(const SegmentLimits& limits, uint32_t record_bytes,
                               uint64_t class_bytes) {
   const uint64_t least = std::max(limits.least_bytes, std::bit_ceil(kRecordsMin * record_bytes));
   const uint64_t wanted = std::bit_floor(class_bytes / kFirstClassPart);
   return std::min(std::max(least, wanted), limits.most_bytes);
 }
+
+}  // namespace
 
 uint64_t SegmentBytesFor(const SegmentLimits& limits, uint32_t record_bytes, uint64_t written_bytes,
                          uint64_t class_bytes) {

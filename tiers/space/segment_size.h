@@ -19,15 +19,10 @@ struct SegmentLimits {
   uint64_t most_bytes;
 };
 
-// Returns the size of the first segment of a session, whole blocks: a 256th of its class's rows,
-// between the limits. So sessions to which rows are only added leave a number of full segments that
-// grows with the logarithm of the rows.
-uint64_t FirstSegmentBytesFor(const SegmentLimits& limits, uint32_t record_bytes,
-                              uint64_t class_bytes);
-
-// Returns the size of the next segment, whole blocks: half of what was written to segments like it
-// since the log was opened, at most a quarter of its class's rows; no less than that of the first
-// one.
+// Returns the size of the next segment, whole blocks between the limits: half of what was written
+// to segments like it since the log was opened, at most a quarter of its class's rows and at least
+// a 256th of them, also for the first one of a session. So sessions to which rows are only added
+// leave a number of full segments that grows with the logarithm of the rows.
 uint64_t SegmentBytesFor(const SegmentLimits& limits, uint32_t record_bytes, uint64_t written_bytes,
                          uint64_t class_bytes);
 
