@@ -339,7 +339,7 @@ TEST_F(Verifying, ABitmapThatDoesNotSuitItsSlotsIsNamed) {
       std::ranges::fill(bits, 0);
       if (words != " has no row") bits.back() = uint64_t{1} << 63;
     });
-    OneDamage(Report(), DamagedPart::kManifest, ManifestPath(2), "segment 1" + words);
+    OneDamage(Report(), DamagedPart::kManifest, ManifestPath(2), words);
   }
 }
 
