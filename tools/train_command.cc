@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "tools/trained_model.h"
 #include "train/generator/click_schema.h"
 #include "train/models/model_table.h"
 
@@ -73,12 +74,36 @@ void AddStoreOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--pmem", trainer.store.pmem_path, "directory of the PMem tier");
   app->add_option("--pmem-mib", command->pmem_mib, "size of the PMem tier");
   app->add_option("--checkpoint-every", command->checkpoint_every, "steps between checkpoints");
-  app->add_flag("--resume", command->resume, "go on at the last checkpoint of --path");
+  app->add_flag("--resume", command->resume,
+                "go on at the last checkpoint of --path, with its model");
 }
 
 }  // namespace
 
+Status TakeTrainedModel(TrainCommand* command) {
+  TrainerOptions& trainer = command->trainer;
+  const StatusOr<TrainedModel> trained = ReadTrainedModel(trainer.store.path);
+  if (IsNotFound(trained.status())) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(trained.status());
+  const TrainerOptions& known = trained->text.options;
+  command->model = known.model.name;
+  command->format = DataFormat(trained->text.columns);
+  trainer.dim = known.dim;
+  trainer.dims = known.dims;
+  trainer.row_optimizer = known.row_optimizer;
+  trainer.row_rule = known.row_rule;
+  trainer.dense_optimizer = known.dense_optimizer;
+  trainer.dense_rule = known.dense_rule;
+  trainer.row_range = known.row_range;
+  trainer.slices = known.slices;
+  trainer.batch = known.batch;
+  trainer.seed = known.seed;
+  return OkStatus();
+}
+
+// A --dim that was given is compared with the dims of a checkpoint; a schema has its own.
 Status TakeDims(TrainCommand* command) {
+  if (command->trainer.dim > 0) command->trainer.dims.clear();
   if (command->generate.empty()) return OkStatus();
   EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
                           MakeClickSchema(command->generate, command->scale));
@@ -89,6 +114,10 @@ Status TakeDims(TrainCommand* command) {
   command->trainer.dims.clear();
   for (const IdFieldSchema& field : schema.fields) command->trainer.dims.push_back(field.dim);
   return OkStatus();
+}
+
+StatusOr<uint64_t> DramBytes(const TrainCommand& command) {
+  return Bytes("--dram-mib", command.dram_mib, 20);
 }
 
 Status Complete(TrainCommand* command) {
@@ -142,7 +171,7 @@ Status Complete(TrainCommand* command) {
   EMBANK_RETURN_IF_ERROR(CheckWritable("--trace", command->trace));
   StoreOptions& store = command->trainer.store;
   store.seed = command->trainer.seed;
-  EMBANK_ASSIGN_OR_RETURN(store.dram_bytes, Bytes("--dram-mib", command->dram_mib, 20));
+  EMBANK_ASSIGN_OR_RETURN(store.dram_bytes, DramBytes(*command));
   EMBANK_ASSIGN_OR_RETURN(store.hbm_bytes, Bytes("--hbm-mib", command->hbm_mib, 20));
   EMBANK_ASSIGN_OR_RETURN(store.pmem_bytes, Bytes("--pmem-mib", command->pmem_mib, 20));
   store.worker_threads = command->trainer.threads;
@@ -171,9 +200,14 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--untimed-steps", command->untimed_steps,
                   "first steps that the figures of speed leave out");
   app->add_option("--batch", trainer.batch, "samples of a step")->capture_default_str();
-  app->add_option("--dim", trainer.dim,
-                  StrCat("of the rows of id features; 0: that of the model, or ", kDimDefault))
-      ->capture_default_str();
+  app->add_option(
+         "--dim", trainer.dim,
+         StrCat("of the rows of id features; without: that of the model, or ", kDimDefault))
+      ->check([](const std::string& dim) {
+        return dim.find_first_not_of('0') == std::string::npos
+                   ? StrCat("dim is 0; it must be 1 to ", kDimMax)
+                   : std::string();
+      });
   app->add_option("--slices", trainer.slices, "parts of a batch; they change the last bits")
       ->capture_default_str();
   app->add_option("--row-rate", trainer.row_rule.learning_rate, "learning rate of rows (Adagrad)")

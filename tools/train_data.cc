@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/crc32c.h"
@@ -15,6 +17,7 @@
 #include "base/str_cat.h"
 #include "train/data/byte_source.h"
 #include "train/data/column_file.h"
+#include "train/model_text.h"
 
 namespace embank {
 namespace {
@@ -38,9 +41,16 @@ StatusOr<std::string> ReadText(const std::string& path) {
       StrCat("--columns: cannot read ", path, ": ", std::generic_category().message(error)));
 }
 
-StatusOr<ColumnFile> ReadColumns(const TrainCommand& command) {
-  EMBANK_ASSIGN_OR_RETURN(const std::string text, ReadText(command.columns));
-  return ParseColumnFile(text);
+// Returns the columns of CSV; nothing: the lines have Criteo's format.
+StatusOr<std::optional<ColumnFile>> ReadColumns(const TrainCommand& command) {
+  std::string text = command.format == kCriteoFormat ? std::string() : command.format;
+  if (!command.columns.empty()) {
+    EMBANK_ASSIGN_OR_RETURN(text, ReadText(command.columns));
+  } else if (text.empty()) {
+    return std::optional<ColumnFile>();
+  }
+  EMBANK_ASSIGN_OR_RETURN(ColumnFile columns, ParseColumnFile(text));
+  return std::optional(std::move(columns));
 }
 
 // A pipe does not give its begin, by which the data are known, a second time.
@@ -57,9 +67,8 @@ Status CheckRegular(const char* option, const std::string& path) {
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
                                                const std::string& path) {
   EMBANK_RETURN_IF_ERROR(CheckRegular(option, path));
-  if (command.columns.empty()) return ClickReader::OpenCriteo(path);
-  EMBANK_ASSIGN_OR_RETURN(const ColumnFile columns, ReadColumns(command));
-  return ClickReader::OpenCsv(path, columns);
+  EMBANK_ASSIGN_OR_RETURN(const std::optional<ColumnFile> columns, ReadColumns(command));
+  return columns ? ClickReader::OpenCsv(path, *columns) : ClickReader::OpenCriteo(path);
 }
 
 StatusOr<std::string> NameOfData(const TrainCommand& command) {
@@ -75,11 +84,10 @@ StatusOr<std::string> NameOfData(const TrainCommand& command) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenByteSource(command.data));
   std::vector<std::byte> head(kHeadBytes);
   EMBANK_ASSIGN_OR_RETURN(const size_t size, source->Read(head));
-  std::string name = StrCat("a log whose first ", size, " bytes have the CRC-32C ",
-                            ExtendCrc32c(0, std::span(head).first(size)));
-  if (command.columns.empty()) return StrCat(name, ", in Criteo's format");
-  EMBANK_ASSIGN_OR_RETURN(const ColumnFile columns, ReadColumns(command));
-  return StrCat(name, ", with columns\n", TextOf(columns));
+  const std::string name = StrCat("a log whose first ", size, " bytes have the CRC-32C ",
+                                  ExtendCrc32c(0, std::span(head).first(size)), "\n");
+  EMBANK_ASSIGN_OR_RETURN(const std::optional<ColumnFile> columns, ReadColumns(command));
+  return StrCat(name, columns ? TextOf(*columns) : std::string(kCriteoFormat));
 }
 
 }  // namespace embank

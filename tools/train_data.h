@@ -12,14 +12,14 @@
 
 namespace embank {
 
-// Opens a log: Criteo's format, or CSV with --columns. `option` names it.
-// INVALID_ARGUMENT: it is no regular file, which cannot be read twice, or the column file is wrong.
-// The statuses of ClickReader::OpenCriteo and OpenCsv.
+// Opens a log: Criteo's format, or CSV with --columns or with the columns of the checkpoint.
+// `option` names it. INVALID_ARGUMENT: it is no regular file, which cannot be read twice, or the
+// column file is wrong. The statuses of ClickReader::OpenCriteo and OpenCsv.
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
                                                const std::string& path);
 
-// Returns lines by which a checkpoint knows its data again: the schema of generated data, or the
-// begin of a log and the statements of its column file.
+// Returns the lines of ClickColumns::data (train/model_text.h): the schema of generated data, or
+// the begin of a log and its format.
 StatusOr<std::string> NameOfData(const TrainCommand& command);
 
 }  // namespace embank

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,10 +14,13 @@
 #include "base/threads/clock.h"
 #include "store/store.h"
 #include "store/table/table.h"
+#include "tools/next_commands.h"
 #include "tools/row_checksum.h"
+#include "tools/stop_signals.h"
 #include "tools/train_data.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
+#include "train/evaluation.h"
 #include "train/pipeline/trace_picture.h"
 
 namespace embank {
@@ -93,17 +97,6 @@ Status WriteWeights(std::span<const float> weights, const std::string& path) {
   return WriteText({reinterpret_cast<const char*>(weights.data()), weights.size_bytes()}, path);
 }
 
-// Names the first broken lines of a log.
-void PrintBroken(const BrokenLines& broken) {
-  if (broken.count == 0) return;
-  std::fprintf(stderr, "%llu broken lines were left out; the first:\n",
-               static_cast<unsigned long long>(broken.count));
-  for (const BrokenLine& line : broken.first) {
-    std::fprintf(stderr, "  line %llu: %s\n", static_cast<unsigned long long>(line.number),
-                 DefectText(line.defect));
-  }
-}
-
 double SecondsSince(uint64_t begin_ns) {
   return static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-9;
 }
@@ -131,6 +124,16 @@ Status WriteText(std::string_view text, const std::string& path) {
   const bool is_closed = file != nullptr && std::fclose(file) == 0;
   if (is_written && is_closed) return OkStatus();
   return UnavailableError(StrCat("cannot write ", path));
+}
+
+void PrintBroken(const BrokenLines& broken) {
+  if (broken.count == 0) return;
+  std::fprintf(stderr, "%llu broken lines were left out; the first:\n",
+               static_cast<unsigned long long>(broken.count));
+  for (const BrokenLine& line : broken.first) {
+    std::fprintf(stderr, "  line %llu: %s\n", static_cast<unsigned long long>(line.number),
+                 DefectText(line.defect));
+  }
 }
 
 Status TrainRun::Execute() {
@@ -183,15 +186,22 @@ Status TrainRun::OpenEvaluation() {
 
 Status TrainRun::TrainAndReport() {
   if (trainer_->steps() > 0) {
-    std::fprintf(stderr, "goes on behind step %llu\n",
-                 static_cast<unsigned long long>(trainer_->steps()));
+    std::fprintf(stderr, "goes on behind step %llu%s\n",
+                 static_cast<unsigned long long>(trainer_->steps()),
+                 trainer_->position() == 0 ? ", at the begin of the data" : "");
+    for (const std::string& change : trainer_->changes()) {
+      std::fprintf(stderr, "%s\n", change.c_str());
+    }
     const uint64_t rows_lost = trainer_->store().checkpoints()->Report().rows_lost;
     if (rows_lost > 0) {
       std::fprintf(stderr,
                    "%llu rows of the store were lost before that step: keys of theirs begin anew\n",
                    static_cast<unsigned long long>(rows_lost));
     }
-    EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
+    // A file with a header begins behind it.
+    if (trainer_->position() > source_->position()) {
+      EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
+    }
   }
   if (!command_.trace.empty()) trainer_->trace()->KeepIntervals(kTracedGraphs);
   EMBANK_RETURN_IF_ERROR(Train());
@@ -257,14 +267,23 @@ void TrainRun::TakeFigures() {
 Status TrainRun::Train() {
   BeginTiming();
   BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch);
+  // A run in memory has nothing to save: a signal ends it.
+  std::optional<StopSignals> signals;
+  if (trainer_->store().checkpoints() != nullptr) signals.emplace();
   uint64_t saved = trainer_->steps();
-  while (!IsDone()) {
+  while (!IsDone() && stopped_by_.empty()) {
     EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
     if (batch == nullptr) {
       if (trainer_->steps() == 0) return DataLossError("the data of the training have no sample");
       break;
     }
     EMBANK_RETURN_IF_ERROR(Step(*batch));
+    if (signals && signals->received() != nullptr) {
+      stopped_by_ = signals->received();
+      std::fprintf(stderr,
+                   "%s: the checkpoint of step %llu is made; the same signal again ends this\n",
+                   stopped_by_.c_str(), static_cast<unsigned long long>(trainer_->steps()));
+    }
     const bool is_due =
         command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
     if (!is_due) continue;
@@ -306,16 +325,9 @@ Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
 }
 
 Status TrainRun::Evaluate() {
-  if (eval_source_ == nullptr) return OkStatus();
-  ClickBatch batch;
-  std::vector<float> logits;
-  for (;;) {
-    EMBANK_ASSIGN_OR_RETURN(const uint32_t samples,
-                            eval_source_->Next(command_.trainer.batch, &batch));
-    if (samples == 0) break;
-    EMBANK_RETURN_IF_ERROR(trainer_->Predict(batch, &logits));
-    eval_.Add(logits, batch.labels);
-  }
+  if (eval_source_ == nullptr || !stopped_by_.empty()) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(eval_,
+                          EvaluateAll(eval_source_.get(), trainer_.get(), command_.trainer.batch));
   if (eval_log_ != nullptr) PrintBroken(eval_log_->broken_lines());
   if (eval_.samples() == 0) return DataLossError("the data of the evaluation have no sample");
   return OkStatus();
@@ -385,10 +397,12 @@ void TrainRun::Print() const {
       answers.RatioOf(answers.hbm), answers.RatioOf(answers.dram), answers.RatioOf(answers.pmem),
       answers.RatioOf(answers.ssd), static_cast<unsigned long long>(answers.lookups),
       answers.RatioOf(answers.created));
-  if (trainer_->store().logs()->empty()) return;
-  std::printf("  prefetched     %llu rows of PMem and %llu of SSD, found in DRAM\n",
-              static_cast<unsigned long long>(answers.prefetched_pmem),
-              static_cast<unsigned long long>(answers.prefetched_ssd));
+  if (!trainer_->store().logs()->empty()) {
+    std::printf("  prefetched     %llu rows of PMem and %llu of SSD, found in DRAM\n",
+                static_cast<unsigned long long>(answers.prefetched_pmem),
+                static_cast<unsigned long long>(answers.prefetched_ssd));
+  }
+  std::fputs(NextCommands(command_, trainer_->steps(), stopped_by_).c_str(), stdout);
 }
 
 Status TrainRun::WriteJson() const {
@@ -412,6 +426,7 @@ Status TrainRun::WriteJson() const {
             ", \"rows_read_per_step\": ", figures_.rows_read_per_step, ", \"packs\": ", packs(),
             ", \"micro_batches\": ", trainer_->plan().micro_batches().size());
   StrAppend(&text, ", \"weights_crc32c\": ", WeightsCrc32c());
+  if (!stopped_by_.empty()) StrAppend(&text, ", \"stopped_by\": \"", stopped_by_, "\"");
   const Trainer::LeftOut left_out = trainer_->left_out();
   StrAppend(&text, ", \"not_finite\": {\"rows\": ", left_out.rows,
             ", \"dense_steps\": ", left_out.dense_steps, "}");

@@ -54,12 +54,16 @@ StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& comm
 // Replaces a file. UNAVAILABLE names it.
 Status WriteText(std::string_view text, const std::string& path);
 
+// Names the first broken lines of a log on stderr, if there are any.
+void PrintBroken(const BrokenLines& broken);
+
 // One thread.
 class TrainRun {
  public:
   explicit TrainRun(const TrainCommand& command) : command_(command) {}
 
-  // Trains, evaluates and reports. INVALID_ARGUMENT: the options are wrong, and nothing was
+  // Trains, evaluates and reports. SIGINT and SIGTERM end a training with --path in a checkpoint
+  // and its report, without an evaluation. INVALID_ARGUMENT: the options are wrong, and nothing was
   // trained. The results of the training are reported where the evaluation fails, too.
   Status Execute();
 
@@ -99,6 +103,7 @@ class TrainRun {
   StepSeconds split_before_;
   double next_line_ = 0.0;
   double best_auc_ = 0.0;
+  std::string stopped_by_;  // the name of a signal
   Scores scores_, eval_;
   TrainFigures figures_;
 };

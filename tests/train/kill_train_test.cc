@@ -8,16 +8,14 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "store/batch/state.h"
-#include "store/scan/scan.h"
-#include "store/store.h"
+#include "tests/support/environment.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/train/trained_rows.h"
 
 namespace embank::test::kill_train_test {
 namespace {
@@ -34,9 +32,7 @@ pid_t Start(const Words& data, const Words& more) {
                                     "--threads",
                                     "2",
                                     "--dram-mib",
-                                    "48",
-                                    "--checkpoint-every",
-                                    "7"};
+                                    "48"};
   words.insert(words.end(), data.begin(), data.end());
   words.insert(words.end(), more.begin(), more.end());
   const pid_t child = fork();
@@ -48,11 +44,23 @@ pid_t Start(const Words& data, const Words& more) {
   _exit(127);
 }
 
-// Waits until a child has ended, and no longer than so many milliseconds.
-void WaitForAnEnd(uint64_t milliseconds_max) {
+sigset_t EndsOfChildren() {
   sigset_t ended;
   sigemptyset(&ended);
   sigaddset(&ended, SIGCHLD);
+  return ended;
+}
+
+// The end of an earlier child is no end of a later one.
+void ForgetEnds() {
+  const sigset_t ended = EndsOfChildren();
+  const timespec none = {};
+  while (sigtimedwait(&ended, nullptr, &none) == SIGCHLD) continue;
+}
+
+// Waits until a child has ended, and no longer than so many milliseconds.
+void WaitForAnEnd(uint64_t milliseconds_max) {
+  const sigset_t ended = EndsOfChildren();
   const timespec limit = {.tv_sec = 0, .tv_nsec = static_cast<long>(milliseconds_max * 1'000'000)};
   sigtimedwait(&ended, nullptr, &limit);
 }
@@ -77,69 +85,11 @@ std::string WeightsIn(const std::string& json_path) {
   return at == std::string::npos ? "" : json.substr(at, json.find_first_of(",}", at) - at);
 }
 
-using TableRows = std::map<Key, std::vector<float>>;
-
-RowSpan SpanOf(std::vector<float>* rows, uint32_t floats) {
-  return {reinterpret_cast<std::byte*>(rows->data()), floats * sizeof(float)};
-}
-
-// The values of each row, and its optimizer state behind them.
-TableRows RowsIn(Table* table) {
-  const uint32_t dim = table->layout().dim;
-  const uint32_t state_floats = table->layout().state_floats;
-  TableRows all;
-  Scan scan(table);
-  std::vector<Key> keys(1000);
-  std::vector<float> rows(keys.size() * dim);
-  std::vector<float> states(keys.size() * state_floats);
-  for (;;) {
-    const StatusOr<uint64_t> count = scan.Next(keys, SpanOf(&rows, dim));
-    EXPECT_TRUE(count.ok()) << count.status();
-    if (!count.ok() || *count == 0) return all;
-    if (state_floats > 0) {
-      const KeySpan found = KeySpan(keys).first(*count);
-      EXPECT_TRUE(GetState(table, found, SpanOf(&states, state_floats), {}).ok());
-    }
-    for (uint64_t i = 0; i < *count; ++i) {
-      std::vector<float>& row = all[keys[i]];
-      row.assign(&rows[i * dim], &rows[i * dim] + dim);
-      const auto state = states.begin() + static_cast<ptrdiff_t>(i * state_floats);
-      row.insert(row.end(), state, state + state_floats);
-    }
-  }
-}
-
-std::map<std::string, TableRows> TablesIn(const std::string& path) {
-  std::map<std::string, TableRows> tables;
-  StoreOptions options;
-  options.worker_threads = 1;
-  options.path = path;
-  options.seed = 1;  // that of embank-train
-  options.dram_bytes = uint64_t{64} << 20;
-  const StatusOr<std::unique_ptr<Store>> store = Store::Open(options, {});
-  EXPECT_TRUE(store.ok()) << store.status();
-  if (!store.ok()) return tables;
-  for (Table* const table : (*store)->catalog().List()) tables[table->name()] = RowsIn(table);
-  return tables;
-}
-
-void ExpectSameRows(const std::string& path, const std::string& expected_path) {
-  const std::map<std::string, TableRows> tables = TablesIn(path);
-  const std::map<std::string, TableRows> expected = TablesIn(expected_path);
-  EXPECT_EQ(tables.size(), 27u) << "26 id features, and dense parameters";
-  ASSERT_EQ(tables.size(), expected.size());
-  for (const auto& [name, rows] : expected) {
-    EXPECT_GT(rows.size(), 0u) << name;
-    EXPECT_TRUE(tables.contains(name) && tables.at(name) == rows) << name;
-  }
-}
-
 // Kills a run again and again until it was killed so often; then it goes on to its end.
-void KillAgainAndAgain(const Words& data, uint32_t kills_wanted) {
+void KillAgainAndAgain(Words data, uint32_t kills_wanted) {
+  data.insert(data.end(), {"--checkpoint-every", "7"});
   ASSERT_NE(std::getenv("EMBANK_TRAIN"), nullptr) << "ctest names the program";
-  sigset_t ended;
-  sigemptyset(&ended);
-  sigaddset(&ended, SIGCHLD);
+  const sigset_t ended = EndsOfChildren();
   ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
   const ScratchDirectory directory;
   const std::string whole = directory.path() + "/whole.json";
@@ -150,6 +100,7 @@ void KillAgainAndAgain(const Words& data, uint32_t kills_wanted) {
   uint32_t kills = 0;
   bool has_ended = false;
   while (!has_ended && !testing::Test::HasFailure()) {
+    ForgetEnds();
     const pid_t child =
         Start(data, {"--path", directory.path() + "/b", "--resume", "--json", killed});
     if (kills < kills_wanted) {
@@ -160,7 +111,8 @@ void KillAgainAndAgain(const Words& data, uint32_t kills_wanted) {
     kills += has_ended ? 0 : 1;
   }
   EXPECT_EQ(WeightsIn(killed), WeightsIn(whole));
-  ExpectSameRows(directory.path() + "/b", directory.path() + "/a");
+  // 26 id features, and dense parameters.
+  ExpectSameRows(directory.path() + "/b", directory.path() + "/a", 27);
   EXPECT_EQ(kills, kills_wanted) << "it ended before it was killed";
 }
 
@@ -188,6 +140,60 @@ TEST(KillTrain, ALogGoesOnWhereItsCheckpointWas) {
   }
   std::ofstream(log) << text;
   KillAgainAndAgain(data, 8);
+}
+
+// The number behind a name in the JSON of a run; -1: there is none.
+double NumberIn(const std::string& json_path, const std::string& name) {
+  std::ostringstream text;
+  text << std::ifstream(json_path).rdbuf();
+  const size_t at = text.str().find("\"" + name + "\": ");
+  return at == std::string::npos ? -1.0 : std::stod(text.str().substr(at + name.size() + 4));
+}
+
+// Each stop is a checkpoint, of which there are no others. A signal before the first step ends the
+// program, and is no stop.
+TEST(KillTrain, ARunThatIsStoppedBySignalsGoesOnAtEachOfThem) {
+  const uint64_t stops_wanted = TestScale() > 1 ? 20 : 5;
+  const uint64_t steps = 120 * stops_wanted;
+  const Words data = {"--generate", "criteo-kaggle", "--divisor",
+                      "3000",       "--samples",     std::to_string(steps * 100)};
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  const std::string whole = directory.path() + "/whole.json";
+  const std::string stopped = directory.path() + "/stopped.json";
+  ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/a", "--json", whole})));
+  Random random(7);
+  uint64_t stops = 0;
+  uint32_t ends = 0;
+  double loss = 0.0;
+  double last_step = 0.0;
+  while (last_step < static_cast<double>(steps) && !testing::Test::HasFailure()) {
+    ForgetEnds();
+    std::ofstream(stopped) << "";
+    const pid_t child =
+        Start(data, {"--path", directory.path() + "/b", "--resume", "--json", stopped});
+    if (stops < stops_wanted) {
+      WaitForAnEnd(random.Between(60, 600));
+      kill(child, stops % 2 == 0 ? SIGTERM : SIGINT);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    if (WIFSIGNALED(status)) {
+      ASSERT_LT(++ends, 100u) << "it never stops in a checkpoint";
+      continue;
+    }
+    ASSERT_EQ(WEXITSTATUS(status), 0);
+    const double samples = NumberIn(stopped, "samples");
+    EXPECT_EQ(NumberIn(stopped, "steps"), last_step + samples / 100) << "it went on elsewhere";
+    last_step = NumberIn(stopped, "steps");
+    loss += NumberIn(stopped, "logloss") * samples;
+    if (last_step < static_cast<double>(steps)) ++stops;
+  }
+  EXPECT_EQ(stops, stops_wanted) << "it ended before it was stopped";
+  EXPECT_NEAR(loss / static_cast<double>(steps * 100), NumberIn(whole, "logloss"), 1e-5);
+  EXPECT_EQ(WeightsIn(stopped), WeightsIn(whole));
+  ExpectSameRows(directory.path() + "/b", directory.path() + "/a", 27);
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --model rmc3 --dim 16", "is 16; model rmc3 has dim 64"},
       {"--generate avazu --batch 0", "batch is 0"},
       {"--generate avazu --dim many", "--dim"},
+      {"--generate avazu --dim 0", "dim is 0; it must be 1 to 4096"},
       {"--generate avazu --modle=ffnn", "no option '--modle'. Did you mean '--model'?"},
       {"--generate avazu --completely-else", "there is no option '--completely-else'.\n"},
       {"--generate avazu --hbm-mib 17592186044416", "--hbm-mib is 17592186044416"},
@@ -227,53 +228,6 @@ TEST(TrainCommandLine, ALogThatCannotBeReadTwiceIsRefused) {
   }
 }
 
-TEST(TrainCommandLine, AResumedRunHasTheSameColumnFile) {
-  const ScratchDirectory directory;
-  const std::string csv = directory.path() + "/ratings.csv";
-  std::string text = "user,item,age,rating\n";
-  for (int i = 0; i < 500; ++i) {
-    text += std::to_string(i % 40) + "," + std::to_string(i % 7) + "," + std::to_string(i % 90) +
-            "," + std::to_string(i % 6) + "\n";
-  }
-  WriteFile(csv, text);
-  const std::string columns = directory.path() + "/columns.txt";
-  const std::string run = "--model ffnn --dim 4 --batch 50 --dram-mib 48 --path " +
-                          directory.path() + "/store --data " + csv + " --columns " + columns;
-  const std::string label = "label rating at-least 4\n";
-  const std::string ids = "id user decimal\nid item decimal\n";
-  WriteFile(columns, label + "dense age\n" + ids);
-  ASSERT_EQ(Train(run + " --steps 4").exit_code, 0);
-  for (const auto& [other, theirs, ours] : std::vector<std::array<std::string, 3>>{
-           {"label rating at-least 3\ndense age\n" + ids, "label rating at-least 4",
-            "label rating at-least 3"},
-           {label + "dense age log\n" + ids, "dense age", "dense age log"},
-           {label + "dense item\nid user decimal\n", "id features 2", "id features 1"},
-           {label + "dense age\nid user hex\nid item decimal\n", "id user decimal",
-            "id user hex"}}) {
-    WriteFile(columns, other);
-    const Ended refused = Train(run + " --resume");
-    EXPECT_EQ(refused.exit_code, 1) << refused.output;
-    EXPECT_THAT(refused.output,
-                HasSubstr("it has \"" + theirs + "\", and this one \"" + ours + "\""));
-  }
-  WriteFile(columns, "# a remark\n" + label + "dense  age\n" + ids);
-  EXPECT_EQ(Train(run + " --resume").exit_code, 0);
-}
-
-// Both rates have the same first six digits.
-TEST(TrainCommandLine, AResumedRunHasAllDigitsOfItsRates) {
-  const ScratchDirectory directory;
-  const std::string run =
-      "--generate criteo-kaggle --divisor 5000 --samples 500 --batch 100 --dim 4 --model ffnn "
-      "--dram-mib 48 --path " +
-      directory.path() + "/store --row-rate ";
-  ASSERT_EQ(Train(run + "0.1234567 --steps 2").exit_code, 0);
-  const Ended other = Train(run + "0.1234571 --resume");
-  EXPECT_EQ(other.exit_code, 1) << other.output;
-  EXPECT_THAT(other.output, HasSubstr("it has \"row learning rate 0.1234567\""));
-  EXPECT_EQ(Train(run + "0.1234567 --resume").exit_code, 0);
-}
-
 TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
   const ScratchDirectory directory;
   const std::filesystem::path before = std::filesystem::current_path();
@@ -348,26 +302,6 @@ TEST(TrainCommandLine, DataWithoutASampleFailTheRun) {
   EXPECT_EQ(evaluated.exit_code, 1) << evaluated.output;
   EXPECT_THAT(evaluated.output, HasSubstr("the data of the evaluation have no sample"));
   EXPECT_THAT(evaluated.output, HasSubstr("1, 100 samples in this run"));
-}
-
-TEST(TrainCommandLine, AResumedRunHasTheSameData) {
-  const ScratchDirectory directory;
-  const std::string log = directory.path() + "/log.txt";
-  WriteFile(log, CriteoLog(1000, 7));
-  WriteFile(log + ".other", CriteoLog(1000, 8));
-  const std::string run = "--dim 4 --batch 100 --model ffnn --dram-mib 48 --path " +
-                          directory.path() + "/store --weights " + log;
-  const std::string layers = "--dim 4 --batch 100 --model ffnn --data " + log + " --weights " + log;
-  EXPECT_EQ(Train(layers + ".whole").exit_code, 0);
-  EXPECT_EQ(Train(run + ".part --steps 4 --data " + log).exit_code, 0);
-  const Ended other = Train(run + ".part --resume --data " + log + ".other");
-  EXPECT_EQ(other.exit_code, 1) << other.output;
-  EXPECT_THAT(other.output, HasSubstr("it has \"data a log"));
-  const Ended resumed = Train(run + ".resumed --resume --data " + log);
-  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
-  EXPECT_THAT(resumed.output, HasSubstr("goes on behind step 4"));
-  EXPECT_THAT(resumed.output, HasSubstr("line 7: "));
-  EXPECT_EQ(TextIn(log + ".resumed"), TextIn(log + ".whole"));
 }
 
 TEST(TrainCommandLine, BrokenLinesAreCountedAndNamed) {

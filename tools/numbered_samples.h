@@ -1,0 +1,49 @@
+// The samples of a log, with the number of broken lines between them: each line of the log has its
+// place, whether it is a sample or not.
+#ifndef EMBANK_TOOLS_NUMBERED_SAMPLES_H_
+#define EMBANK_TOOLS_NUMBERED_SAMPLES_H_
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "base/threads/mutex.h"
+#include "train/data/click_reader.h"
+#include "train/data/click_source.h"
+
+namespace embank {
+
+// The broken lines of a batch.
+struct BrokenBeside {
+  std::vector<uint64_t> before;  // each sample, behind the one before it
+  uint64_t behind = 0;           // the last sample; only where the log ends
+};
+
+// One thread reads; another one may call TakeBroken.
+class NumberedSamples final : public ClickSource {
+ public:
+  // The log outlives it.
+  explicit NumberedSamples(ClickReader* log) : log_(log) {}
+
+  const ClickColumns& columns() const override { return log_->columns(); }
+  StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
+  uint64_t position() const override { return log_->position(); }
+  Status SkipTo(uint64_t position) override { return log_->SkipTo(position); }
+
+  // Returns those of the oldest batch for which it was not called yet. There is one: also the batch
+  // without a sample, with which the log ends.
+  BrokenBeside TakeBroken();
+
+ private:
+  uint64_t CountBroken();
+
+  ClickReader* const log_;
+  ClickBatch one_;
+  uint64_t broken_ = 0;  // lines that are counted
+  Mutex mutex_;
+  std::deque<BrokenBeside> batches_ EMBANK_GUARDED_BY(mutex_);
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TOOLS_NUMBERED_SAMPLES_H_
