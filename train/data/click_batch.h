@@ -70,6 +70,8 @@ struct ClickRow {
 // Adds a sample to a batch that has a feature for each of its ids. All samples of a batch have bags
 // for the same features.
 void AppendRow(const ClickRow& row, ClickBatch* batch);
+// Adds a sample of another batch with the same features.
+void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch);
 
 }  // namespace embank
 

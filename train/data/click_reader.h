@@ -58,6 +58,7 @@ class ClickReader final : public ClickSource {
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
   uint64_t position() const override { return lines_; }
   Status SkipTo(uint64_t position) override;
+  double FractionRead() const override { return reader_.FractionRead(); }
 
   // Returns the broken lines among those that were read or skipped.
   const BrokenLines& broken_lines() const { return broken_; }

@@ -37,6 +37,9 @@ class LineReader {
   // file and after an error. Blocks on reads.
   bool Next(Line* line);
 
+  // The part of the file that was read from the disk, 0 to 1.
+  double FractionRead() const { return source_->FractionRead(); }
+
   // Returns the error that ended the lines: a status of ByteSource::Read.
   const Status& status() const { return status_; }
 
