@@ -227,10 +227,12 @@ StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* re
   bool sound = reader->ok();
   for (const TableId table : rows.tables) sound = sound && table <= kNoTable;
   if (!sound) return DataLossError("truncated segment entry");
-  const std::string segment = StrCat("segment ", rows.header.segment_id);
-  if (!HasRows(rows)) return DataLossError(segment + " has no row");
+  if (!HasRows(rows)) {
+    return DataLossError(StrCat("segment ", rows.header.segment_id, " has no row"));
+  }
   if (HasRowsAfterUsedSlots(rows)) {
-    return DataLossError(segment + " has a row after its used slots");
+    return DataLossError(
+        StrCat("segment ", rows.header.segment_id, " has a row after its used slots"));
   }
   return rows;
 }

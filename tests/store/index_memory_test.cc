@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -251,7 +252,9 @@ TEST(IndexMemory, KeepsWhatGrowsAheadWhileItShrinks) {
     for (; !ends; ++passes) index->capacity()->Shrink();
   });
   const auto wait_until = [](auto is_there) {
-    while (!is_there()) std::this_thread::yield();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!is_there() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    return is_there();
   };
   const auto has_places = [&](KeyIndex::Shard* shard) {
     MutexLock lock(&shard->mutex);
@@ -263,7 +266,7 @@ TEST(IndexMemory, KeepsWhatGrowsAheadWhileItShrinks) {
       expected_rows = kAheadRows;
       index->capacity()->GrowAhead(kAheadRows, UINT64_MAX);
     }
-    wait_until([&, begun = passes + 2] { return passes >= begun; });
+    EXPECT_TRUE(wait_until([&, begun = passes + 2] { return passes >= begun; }));
     for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
       EXPECT_TRUE(has_places(index->shard(i))) << "round " << round << ", shard " << i;
     }
@@ -271,7 +274,10 @@ TEST(IndexMemory, KeepsWhatGrowsAheadWhileItShrinks) {
       MutexLock lock(&mutex);
       expected_rows = 0;
     }
-    wait_until([&] { return !has_places(index->shard(0)); });
+    if (!wait_until([&] { return !has_places(index->shard(0)); })) {
+      ADD_FAILURE() << "the index does not shrink, round " << round;
+      break;
+    }
   }
   ends = true;
   shrinker.join();

@@ -103,7 +103,7 @@ class Restarts : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.status();
     return *made;
   }
-  // The numbers of the segments that the newest checkpoint has rows of so many values in.
+  // The numbers of the segments in which the newest checkpoint has rows of `dim` values.
   std::set<uint64_t> SegmentsOf(uint32_t dim) {
     const uint32_t record_bytes = TableOf(dim)->mover()->rows().record_bytes();
     std::set<uint64_t> segments;
