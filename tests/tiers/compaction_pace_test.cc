@@ -69,6 +69,21 @@ TEST(CompactionPace, WithoutALimitTheSizeFollowsTheRows) {
   EXPECT_FALSE(pace.HasWaste(/*is_begun=*/false));
 }
 
+// The next checkpoint writes dirty rows, and so empties the segments of their former records.
+TEST(CompactionPace, WithoutALimitLeavesTheRecordsOfDirtyRowsToTheCheckpoint) {
+  CompactionPace pace = PaceAt(0, 100, 30);
+  const uint32_t whole = pace.pace();
+  EXPECT_GT(whole, 0u);
+  pace.SetDirty(uint64_t{kSegmentBytes} * 29);
+  EXPECT_GT(pace.pace(), 0u);
+  EXPECT_LT(pace.pace(), whole);
+  pace.SetDirty(uint64_t{kSegmentBytes} * 30);
+  EXPECT_EQ(pace.pace(), 0u);
+  EXPECT_TRUE(pace.HasWaste(/*is_begun=*/false)) << "a checkpoint looks at what it has written";
+  pace.SetDirty(0);
+  EXPECT_EQ(pace.pace(), whole);
+}
+
 TEST(CompactionPace, CountsWhatDies) {
   CompactionPace pace = PaceAt(kSsdBytes, 60, 85);
   EXPECT_EQ(pace.pace(), 0u);

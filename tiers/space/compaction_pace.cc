@@ -85,7 +85,8 @@ bool CompactionPace::HasWaste(bool is_begun) const {
 double CompactionPace::RowsForSize() const {
   if (!HasWaste(/*is_begun=*/true)) return 0;
   const double beyond_slack = static_cast<double>(finished_bytes_) - slack_bytes_;
-  return kGainOfSize * (kLiveBegin - static_cast<double>(live_bytes_) / beyond_slack);
+  const double live = static_cast<double>(live_bytes_) + static_cast<double>(dirty_bytes_);
+  return kGainOfSize * (kLiveBegin - live / beyond_slack);
 }
 
 double CompactionPace::RowsForLimit() const {

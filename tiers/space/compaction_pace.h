@@ -33,6 +33,9 @@ class CompactionPace {
   // Sets the number of row classes: segments that sessions left unfilled may take some space for
   // each.
   void SetClasses(uint64_t classes);
+  // Sets the bytes of the records of dirty rows in memory, which the next checkpoint writes: it
+  // empties the segments of their former records better than moves before it.
+  void SetDirty(uint64_t bytes) { dirty_bytes_ = bytes; }
   // Sets the number of segments that are neither used nor reserved.
   void SetSpare(int64_t segments);
   // Notes that a segment was chosen to be emptied.
@@ -44,8 +47,8 @@ class CompactionPace {
 
   // 0: no row is worth moving, or there is no space to move it to.
   uint32_t pace() const;
-  // Whether the log takes more space than its rows justify. is_begun: compaction has begun for that
-  // reason, and goes on for a while.
+  // Whether the log takes more space than its rows justify at a checkpoint, which has written the
+  // dirty ones. is_begun: compaction has begun for that reason, and goes on for a while.
   bool HasWaste(bool is_begun) const;
   // Compaction begins when this part of ssd_bytes is used.
   double begin() const { return begin_; }
@@ -60,6 +63,7 @@ class CompactionPace {
   double slack_bytes_;
   int64_t finished_bytes_ = 0;
   int64_t live_bytes_ = 0;
+  uint64_t dirty_bytes_ = 0;
   int64_t spare_ = std::numeric_limits<int64_t>::max();
   int64_t spare_min_ = std::numeric_limits<int64_t>::max();  // of this interval
   bool has_worked_ = false;                                  // in this interval

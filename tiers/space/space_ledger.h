@@ -71,7 +71,10 @@ class SpaceLedger {
   LogMemory& memory() { return memory_; }
 
  private:
-  void PublishPace() { figures_->set_pace(pace_.pace()); }
+  void PublishPace() {
+    pace_.SetDirty(quota_.dirty_bytes());
+    figures_->set_pace(pace_.pace());
+  }
 
   MemoryBudget* const budget_;
   const uint64_t segment_bytes_;
