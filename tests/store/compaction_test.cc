@@ -110,6 +110,15 @@ TEST(Compaction, KeepsTheLogNearItsLivingRows) {
               static_cast<double>(largest) / (kKeys * kRecordBytes));
 }
 
+// The next checkpoint writes dirty rows, and so empties the segments of their former records.
+TEST(Compaction, LeavesDirtyRowsToTheCheckpoint) {
+  if (WithPmem()) return;  // which has the dirty rows of demotions
+  SpillWorld world(8);
+  Overwriter rows(world.Create("t", Optimizer::kNone), 8);
+  for (int round = 0; round < 2; ++round) rows.OverwriteSome(3000);
+  EXPECT_EQ(world->logs()->lowest().counters().compacted_rows, 0u);
+}
+
 // Writes rows and makes checkpoints for as long as the caller likes, in a log of some multiple of
 // the rows, though emptied segments stay for two checkpoints: all writes / rows that had to be
 // written.
