@@ -103,7 +103,7 @@ TEST_P(ExportTest, TakesNoSpaceTwiceForWhatIsLinked) {
 TEST_P(ExportTest, AndItsSourceDoNotHarmEachOther) {
   ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
   const auto live_through = [&](Store* store) {
-    // Waste that no checkpoint empties.
+    // Erased rows leave space that dirty rows do not account for.
     Table* const table = *store->catalog().Open("t");
     ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(1000, 3000), 1.0f));
     ASSERT_TRUE(store->checkpoints()->Make({}).ok());

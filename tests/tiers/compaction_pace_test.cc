@@ -69,8 +69,8 @@ TEST(CompactionPace, WithoutALimitTheSizeFollowsTheRows) {
   EXPECT_FALSE(pace.HasWaste(/*is_begun=*/false));
 }
 
-// The next checkpoint writes dirty rows, and so empties the segments of their former records.
-TEST(CompactionPace, WithoutALimitLeavesTheRecordsOfDirtyRowsToTheCheckpoint) {
+// Dirty rows will live in the log again.
+TEST(CompactionPace, WithoutALimitDirtyRowsCountAsLiving) {
   CompactionPace pace = PaceAt(0, 100, 30);
   const uint32_t whole = pace.pace();
   EXPECT_GT(whole, 0u);
@@ -79,9 +79,16 @@ TEST(CompactionPace, WithoutALimitLeavesTheRecordsOfDirtyRowsToTheCheckpoint) {
   EXPECT_LT(pace.pace(), whole);
   pace.SetDirty(uint64_t{kSegmentBytes} * 30);
   EXPECT_EQ(pace.pace(), 0u);
-  EXPECT_TRUE(pace.HasWaste(/*is_begun=*/false)) << "a checkpoint looks at what it has written";
+  EXPECT_TRUE(pace.HasWaste(/*is_begun=*/false)) << "a checkpoint bounds the size";
+  EXPECT_TRUE(pace.HasWaste(/*is_begun=*/true)) << "a checkpoint bounds the size";
   pace.SetDirty(0);
   EXPECT_EQ(pace.pace(), whole);
+}
+
+TEST(CompactionPace, WithALimitDirtyRowsDoNotCount) {
+  CompactionPace pace = PaceAt(kSsdBytes, 65, 60);
+  pace.SetDirty(kSsdBytes);
+  EXPECT_NEAR(pace.pace(), kOneForEach, 1);
 }
 
 TEST(CompactionPace, CountsWhatDies) {

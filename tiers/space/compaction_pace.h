@@ -33,8 +33,8 @@ class CompactionPace {
   // Sets the number of row classes: segments that sessions left unfilled may take some space for
   // each.
   void SetClasses(uint64_t classes);
-  // Sets the bytes of the records of dirty rows in memory, which the next checkpoint writes: it
-  // empties the segments of their former records better than moves before it.
+  // Sets the bytes of the records that dirty rows in memory need. These rows will live in the log
+  // again, so the pace compares its size with them, too.
   void SetDirty(uint64_t bytes) { dirty_bytes_ = bytes; }
   // Sets the number of segments that are neither used nor reserved.
   void SetSpare(int64_t segments);
@@ -47,8 +47,9 @@ class CompactionPace {
 
   // 0: no row is worth moving, or there is no space to move it to.
   uint32_t pace() const;
-  // Whether the log takes more space than its rows justify at a checkpoint, which has written the
-  // dirty ones. is_begun: compaction has begun for that reason, and goes on for a while.
+  // Whether the log takes more space than the living rows in it justify. Dirty rows do not count,
+  // so that a checkpoint bounds the size, however many there are. is_begun: compaction has begun
+  // for that reason, and goes on for a while.
   bool HasWaste(bool is_begun) const;
   // Compaction begins when this part of ssd_bytes is used.
   double begin() const { return begin_; }
