@@ -10,8 +10,8 @@
 #include "base/str_cat.h"
 #include "bench/escaped_text.h"
 #include "bench/report.h"
-#include "train/data/errno_status.h"
-#include "train/data/file_pointer.h"
+#include "train/bytes/errno_status.h"
+#include "train/bytes/file_pointer.h"
 
 namespace embank {
 namespace {

@@ -9,8 +9,8 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "bench/report_parts.h"
-#include "train/data/errno_status.h"
-#include "train/data/file_pointer.h"
+#include "train/bytes/errno_status.h"
+#include "train/bytes/file_pointer.h"
 
 namespace embank {
 namespace {

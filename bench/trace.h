@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "base/status_or.h"
 #include "base/types.h"
-#include "train/data/byte_source.h"
+#include "train/bytes/byte_source.h"
 
 namespace embank {
 

@@ -13,7 +13,7 @@
 #include "base/crc32c.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "train/data/byte_source.h"
+#include "train/bytes/byte_source.h"
 #include "train/data/column_file.h"
 
 namespace embank {

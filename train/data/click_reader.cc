@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "train/data/byte_source.h"
+#include "train/bytes/byte_source.h"
 #include "train/data/criteo_parser.h"
 #include "train/data/csv_parser.h"
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/status_or.h"
+#include "train/bytes/line_reader.h"
 #include "train/data/click_source.h"
 #include "train/data/column_file.h"
 #include "train/data/line_parser.h"
-#include "train/data/line_reader.h"
 
 namespace embank {
 

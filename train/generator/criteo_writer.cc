@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "train/bytes/errno_status.h"
+#include "train/bytes/file_pointer.h"
 #include "train/data/click_batch.h"
-#include "train/data/errno_status.h"
-#include "train/data/file_pointer.h"
 
 namespace embank {
 namespace {

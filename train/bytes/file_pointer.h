@@ -1,6 +1,6 @@
 // A file that closes itself.
-#ifndef EMBANK_TRAIN_DATA_FILE_POINTER_H_
-#define EMBANK_TRAIN_DATA_FILE_POINTER_H_
+#ifndef EMBANK_TRAIN_BYTES_FILE_POINTER_H_
+#define EMBANK_TRAIN_BYTES_FILE_POINTER_H_
 
 #include <cstdio>
 #include <memory>
@@ -14,4 +14,4 @@ using FilePointer = std::unique_ptr<std::FILE, FileCloser>;
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_FILE_POINTER_H_
+#endif  // EMBANK_TRAIN_BYTES_FILE_POINTER_H_

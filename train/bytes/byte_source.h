@@ -1,6 +1,6 @@
 // The bytes of a file in order, decompressed when its name ends in .zst.
-#ifndef EMBANK_TRAIN_DATA_BYTE_SOURCE_H_
-#define EMBANK_TRAIN_DATA_BYTE_SOURCE_H_
+#ifndef EMBANK_TRAIN_BYTES_BYTE_SOURCE_H_
+#define EMBANK_TRAIN_BYTES_BYTE_SOURCE_H_
 
 #include <cstddef>
 #include <memory>
@@ -29,4 +29,4 @@ StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_BYTE_SOURCE_H_
+#endif  // EMBANK_TRAIN_BYTES_BYTE_SOURCE_H_

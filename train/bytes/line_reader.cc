@@ -1,4 +1,4 @@
-#include "train/data/line_reader.h"
+#include "train/bytes/line_reader.h"
 
 #include <cstring>
 #include <span>

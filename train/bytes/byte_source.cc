@@ -1,4 +1,4 @@
-#include "train/data/byte_source.h"
+#include "train/bytes/byte_source.h"
 
 #include <sys/stat.h>
 #include <zstd.h>
@@ -12,8 +12,8 @@
 #include "base/status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "train/data/errno_status.h"
-#include "train/data/file_pointer.h"
+#include "train/bytes/errno_status.h"
+#include "train/bytes/file_pointer.h"
 
 namespace embank {
 namespace {

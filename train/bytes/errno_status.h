@@ -1,6 +1,6 @@
 // An error of the system about a file, as a status.
-#ifndef EMBANK_TRAIN_DATA_ERRNO_STATUS_H_
-#define EMBANK_TRAIN_DATA_ERRNO_STATUS_H_
+#ifndef EMBANK_TRAIN_BYTES_ERRNO_STATUS_H_
+#define EMBANK_TRAIN_BYTES_ERRNO_STATUS_H_
 
 #include <cerrno>
 #include <string>
@@ -31,4 +31,4 @@ inline Status ErrnoStatus(int error, std::string_view what) {
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_ERRNO_STATUS_H_
+#endif  // EMBANK_TRAIN_BYTES_ERRNO_STATUS_H_

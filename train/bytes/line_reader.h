@@ -1,6 +1,6 @@
 // The lines of a file, one after the other, in constant memory.
-#ifndef EMBANK_TRAIN_DATA_LINE_READER_H_
-#define EMBANK_TRAIN_DATA_LINE_READER_H_
+#ifndef EMBANK_TRAIN_BYTES_LINE_READER_H_
+#define EMBANK_TRAIN_BYTES_LINE_READER_H_
 
 #include <cstdint>
 #include <memory>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "train/data/byte_source.h"
+#include "train/bytes/byte_source.h"
 
 namespace embank {
 
@@ -58,4 +58,4 @@ class LineReader {
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_LINE_READER_H_
+#endif  // EMBANK_TRAIN_BYTES_LINE_READER_H_
