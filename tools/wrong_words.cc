@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/nearest_word.h"
 #include "base/str_cat.h"
-#include "tools/nearest_word.h"
 #include "tools/text_table.h"
 
 namespace embank {

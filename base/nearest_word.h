@@ -1,6 +1,6 @@
 // Finds the word that a user probably meant by a mistyped one.
-#ifndef EMBANK_TOOLS_NEAREST_WORD_H_
-#define EMBANK_TOOLS_NEAREST_WORD_H_
+#ifndef EMBANK_BASE_NEAREST_WORD_H_
+#define EMBANK_BASE_NEAREST_WORD_H_
 
 #include <string>
 #include <string_view>
@@ -15,4 +15,4 @@ std::string NearestWord(std::string_view typed, const std::vector<std::string>& 
 
 }  // namespace embank
 
-#endif  // EMBANK_TOOLS_NEAREST_WORD_H_
+#endif  // EMBANK_BASE_NEAREST_WORD_H_
