@@ -1,22 +1,26 @@
 #include "train/bytes/byte_source.h"
 
 #include <sys/stat.h>
-#include <zstd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/status.h"
-#include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/bytes/errno_status.h"
 #include "train/bytes/file_pointer.h"
+#include "train/bytes/gzip_source.h"
+#include "train/bytes/headed_source.h"
+#include "train/bytes/zstd_source.h"
 
 namespace embank {
 namespace {
+
+constexpr size_t kMagicBytes = 4;
 
 class PlainFile final : public ByteSource {
  public:
@@ -33,11 +37,9 @@ class PlainFile final : public ByteSource {
   }
 
   double FractionRead() const override {
-    if (size_bytes_ == 0) return 1.0;
+    if (size_bytes_ == 0) return 0.0;
     return std::min(1.0, static_cast<double>(read_bytes_) / static_cast<double>(size_bytes_));
   }
-
-  const std::string& path() const { return path_; }
 
  private:
   const std::string path_;
@@ -46,59 +48,38 @@ class PlainFile final : public ByteSource {
   uint64_t read_bytes_ = 0;
 };
 
-struct StreamFreer {
-  void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
-};
+// Standard input gets a descriptor of its own, so that it stays open.
+std::FILE* OpenFile(const std::string& path) {
+  if (path != kStandardInput) return std::fopen(path.c_str(), "rb");
+  const int descriptor = dup(STDIN_FILENO);
+  return descriptor < 0 ? nullptr : fdopen(descriptor, "rb");
+}
 
-class ZstdFile final : public ByteSource {
- public:
-  ZstdFile(std::unique_ptr<PlainFile> file, ZSTD_DStream* stream)
-      : file_(std::move(file)), stream_(stream), input_(ZSTD_DStreamInSize()) {}
-
-  StatusOr<size_t> Read(std::span<std::byte> out) override {
-    ZSTD_outBuffer output{out.data(), out.size(), 0};
-    while (output.pos < output.size) {
-      if (waiting_.pos == waiting_.size) {
-        EMBANK_ASSIGN_OR_RETURN(const size_t count, file_->Read(input_));
-        waiting_ = {input_.data(), count, 0};
-        if (count == 0) break;
-      }
-      const size_t result = ZSTD_decompressStream(stream_.get(), &output, &waiting_);
-      if (ZSTD_isError(result) != 0) {
-        return DataLossError(StrCat(file_->path(), ": damaged .zst: ", ZSTD_getErrorName(result)));
-      }
-      frame_is_open_ = result != 0;
-    }
-    // A frame that lacks bytes at the end of the file was cut off.
-    if (output.pos < output.size && frame_is_open_) {
-      return DataLossError(StrCat(file_->path(), ": truncated .zst: frame incomplete"));
-    }
-    return output.pos;
-  }
-
-  double FractionRead() const override { return file_->FractionRead(); }
-
- private:
-  const std::unique_ptr<PlainFile> file_;
-  const std::unique_ptr<ZSTD_DStream, StreamFreer> stream_;
-  std::vector<std::byte> input_;
-  ZSTD_inBuffer waiting_{nullptr, 0, 0};
-  bool frame_is_open_ = true;  // A .zst file has at least one frame, so an empty one is cut off.
-};
+// Whether a file begins with the bytes of a packed one, or ends inside of them and has its name.
+bool Begins(std::string_view head, std::string_view magic, bool has_name) {
+  if (head.starts_with(magic)) return true;
+  return has_name && head.size() < magic.size() && magic.starts_with(head);
+}
 
 }  // namespace
 
 StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
+  std::FILE* file = OpenFile(path);
   if (file == nullptr) return ErrnoStatus(errno, StrCat(path, ": cannot open"));
   struct stat status {};
   const bool known = fstat(fileno(file), &status) == 0 && status.st_size > 0;
-  auto plain = std::make_unique<PlainFile>(
-      path, file, known ? static_cast<uint64_t>(status.st_size) : uint64_t{0});
-  if (!path.ends_with(".zst")) return plain;
-  ZSTD_DStream* stream = ZSTD_createDStream();
-  if (stream == nullptr) return ResourceExhaustedError("no memory for a zstd stream");
-  return std::make_unique<ZstdFile>(std::move(plain), stream);
+  auto source = std::make_unique<HeadedSource>(
+      std::make_unique<PlainFile>(path, file,
+                                  known ? static_cast<uint64_t>(status.st_size) : uint64_t{0}),
+      kMagicBytes);
+  const std::string_view head = source->head();
+  const bool is_skippable = head.size() == kMagicBytes && (head[0] & 0xF0) == 0x50 &&
+                            head.substr(1) == kZstdSkippableMagic;
+  if (is_skippable || Begins(head, kZstdMagic, path.ends_with(".zst"))) {
+    return UnpackZstd(path, std::move(source));
+  }
+  if (Begins(head, kGzipMagic, path.ends_with(".gz"))) return UnpackGzip(path, std::move(source));
+  return source;
 }
 
 }  // namespace embank

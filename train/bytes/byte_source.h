@@ -1,4 +1,4 @@
-// The bytes of a file in order, decompressed when its name ends in .zst.
+// The bytes of a file in order, unpacked when it begins as .zst and .gz files do.
 #ifndef EMBANK_TRAIN_BYTES_BYTE_SOURCE_H_
 #define EMBANK_TRAIN_BYTES_BYTE_SOURCE_H_
 
@@ -6,10 +6,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status_or.h"
 
 namespace embank {
+
+// The path of standard input.
+inline constexpr std::string_view kStandardInput = "-";
 
 // Memory is constant, whatever the file's size. One thread.
 class ByteSource {
@@ -20,11 +24,12 @@ class ByteSource {
   // end, 0 behind it. DATA_LOSS: the message names the file and the damage.
   virtual StatusOr<size_t> Read(std::span<std::byte> out) = 0;
 
-  // The part of the file that was read, 0..1, for progress.
+  // The part of the file that was read, 0..1, for progress; 0 for a pipe, whose size is not known.
   virtual double FractionRead() const = 0;
 };
 
-// Opens a file. NOT_FOUND, PERMISSION_DENIED and the like name it.
+// Opens a file, a pipe or standard input. Its first bytes tell whether it is packed, and its name
+// only where it ends inside of them. NOT_FOUND, PERMISSION_DENIED and the like name it.
 StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
 
 }  // namespace embank

@@ -8,14 +8,30 @@
 
 namespace embank {
 
-LineReader::LineReader(std::unique_ptr<ByteSource> source)
-    : source_(std::move(source)), buffer_(kLineBytesMax) {}
+LineReader::LineReader(std::unique_ptr<ByteSource> source, bool takes_returns)
+    : source_(std::move(source)), buffer_(kLineBytesMax) {
+  if (!takes_returns) line_end_ = '\n';
+}
+
+bool LineReader::Peek(Line* line) {
+  if (!peeked_) {
+    if (!Next(line)) return false;
+    peeked_ = *line;
+  }
+  *line = *peeked_;
+  return true;
+}
 
 bool LineReader::Next(Line* line) {
+  if (peeked_) {
+    *line = *std::exchange(peeked_, std::nullopt);
+    return true;
+  }
+  if (!line_end_ && !FindLineEnd()) return false;
   for (;;) {
     const char* const first = buffer_.data() + begin_;
     const size_t unread = end_ - begin_;
-    const void* const newline = std::memchr(first + scanned_, '\n', unread - scanned_);
+    const void* const newline = std::memchr(first + scanned_, *line_end_, unread - scanned_);
     if (newline == nullptr && !is_at_end_) {
       scanned_ = unread;
       if (!Refill()) return false;
@@ -27,7 +43,7 @@ bool LineReader::Next(Line* line) {
                             : unread;
     line->number = ++number_;
     line->text = std::string_view(first, size);
-    if (line->text.ends_with('\r')) line->text.remove_suffix(1);
+    if (*line_end_ == '\n' && line->text.ends_with('\r')) line->text.remove_suffix(1);
     line->ending = newline != nullptr ? LineEnding::kNewline : LineEnding::kEndOfFile;
     if (std::exchange(is_too_long_, false)) {
       line->text = {};
@@ -37,6 +53,17 @@ bool LineReader::Next(Line* line) {
     scanned_ = 0;
     return true;
   }
+}
+
+// A first line that is longer than the buffer is none, whatever ends it.
+bool LineReader::FindLineEnd() {
+  if (!Refill()) return false;
+  const std::string_view text(buffer_.data(), end_);
+  const size_t at = text.find_first_of("\r\n");
+  const bool is_return =
+      at != std::string_view::npos && text[at] == '\r' && !text.substr(at + 1).starts_with('\n');
+  line_end_ = is_return ? '\r' : '\n';
+  return true;
 }
 
 bool LineReader::Refill() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,32 +22,42 @@ enum class LineEnding {
 
 struct Line {
   uint64_t number = 0;    // the first line is 1
-  std::string_view text;  // without "\n" or "\r\n"
+  std::string_view text;  // without what ends it
   LineEnding ending = LineEnding::kNewline;
 };
 
-// One thread.
+// Lines end with "\n" or "\r\n", or all with "\r": the first end of a line decides. One thread.
 class LineReader {
  public:
   // As large as the buffer, which stays in a second-level cache.
   static constexpr uint32_t kLineBytesMax = 256 << 10;
 
-  explicit LineReader(std::unique_ptr<ByteSource> source);
+  // `takes_returns`: lines may end with "\r" alone.
+  explicit LineReader(std::unique_ptr<ByteSource> source, bool takes_returns = true);
 
   // Gets the next line, whose text is valid until the next call. Returns false at the end of the
   // file and after an error. Blocks on reads.
   bool Next(Line* line);
 
+  // Shows the line that Next will get.
+  bool Peek(Line* line);
+
+  // Returns the part of the source that was read, as ByteSource does.
+  double FractionRead() const { return source_->FractionRead(); }
+
   // Returns the error that ended the lines: a status of ByteSource::Read.
   const Status& status() const { return status_; }
 
  private:
+  bool FindLineEnd();
   bool Refill();
 
   const std::unique_ptr<ByteSource> source_;
   std::vector<char> buffer_;
+  std::optional<char> line_end_;  // once it is known
+  std::optional<Line> peeked_;
   // The unread bytes are buffer_[begin_] up to buffer_[end_]. The first scanned_ of them have no
-  // newline.
+  // line_end_.
   size_t begin_ = 0;
   size_t end_ = 0;
   size_t scanned_ = 0;
