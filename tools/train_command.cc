@@ -152,7 +152,8 @@ Status Complete(TrainCommand* command) {
 void AddOptions(CLI::App* app, TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
   app->add_option("--model", command->model, ModelNames())->capture_default_str();
-  app->add_option("--data", command->data, "click log in Criteo's format, or CSV; plain or .zst");
+  app->add_option("--data", command->data,
+                  "click log: a file, directory, pattern or -; plain, .gz or .zst");
   app->add_option("--columns", command->columns, "column file: --data is CSV");
   app->add_option("--generate", command->generate,
                   "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");

@@ -3,24 +3,33 @@
 #define EMBANK_TOOLS_TRAIN_DATA_H_
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/status.h"
 #include "base/status_or.h"
 #include "tools/train_command.h"
 #include "train/data/click_reader.h"
+#include "train/data/log_rules.h"
 
 namespace embank {
 
-// Opens a log: Criteo's format, or CSV with --columns. `option` names it.
-// INVALID_ARGUMENT: it is no regular file, which cannot be read twice, or the column file is wrong.
-// The statuses of ClickReader::OpenCriteo and OpenCsv.
+// Opens a log: Criteo's format, or that of --columns. Each word is a file, a directory, a pattern
+// or
+// "-" (FilesOf); `option` names them. INVALID_ARGUMENT: the column file is wrong. The statuses of
+// FilesOf and of ClickReader::Open.
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
-                                               const std::string& path);
+                                               std::span<const std::string> words,
+                                               LogRules rules = kNewestRules,
+                                               bool has_labels = true);
+
+// Returns whether one of the files is no regular one, so that it can be read once alone.
+bool IsPipe(std::span<const std::string> words);
 
 // Returns lines by which a checkpoint knows its data again: the schema of generated data, or the
-// begin of a log and the statements of its column file.
-StatusOr<std::string> NameOfData(const TrainCommand& command);
+// begin of the first file of a log, which a pipe does not give twice, and the statements of its
+// column file; also the rules of reading.
+StatusOr<std::string> NameOfData(const TrainCommand& command, LogRules rules = kNewestRules);
 
 }  // namespace embank
 

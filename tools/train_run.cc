@@ -93,14 +93,13 @@ Status WriteWeights(std::span<const float> weights, const std::string& path) {
   return WriteText({reinterpret_cast<const char*>(weights.data()), weights.size_bytes()}, path);
 }
 
-// Names the first broken lines of a log.
+// Names the first broken line of each kind.
 void PrintBroken(const BrokenLines& broken) {
   if (broken.count == 0) return;
-  std::fprintf(stderr, "%llu broken lines were left out; the first:\n",
+  std::fprintf(stderr, "%llu broken lines were left out; the first of each kind:\n",
                static_cast<unsigned long long>(broken.count));
-  for (const BrokenLine& line : broken.first) {
-    std::fprintf(stderr, "  line %llu: %s\n", static_cast<unsigned long long>(line.number),
-                 DefectText(line.defect));
+  for (const BrokenKind& kind : broken.kinds) {
+    std::fprintf(stderr, "  %s\n", embank::TextOf(kind).c_str());
   }
 }
 
@@ -140,18 +139,27 @@ Status TrainRun::Execute() {
   return IsInvalidArgument(done) ? DataLossError(done.message()) : done;
 }
 
+// A model of the first rules of reading goes on with them.
 Status TrainRun::Open() {
+  const Status opened = OpenBy(kNewestRules);
+  const bool may_be_old = command_.resume && command_.generate.empty() &&
+                          !IsPipe({&command_.data, 1}) && IsFailedPrecondition(opened);
+  return may_be_old && OpenBy(LogRules::kFirst).ok() ? OkStatus() : opened;
+}
+
+Status TrainRun::OpenBy(LogRules rules) {
+  trainer_.reset();
   if (command_.generate.empty()) {
     EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
-                            OpenLog(command_, "--data", command_.data));
+                            OpenLog(command_, "--data", {&command_.data, 1}, rules));
     log_ = log.get();
     source_ = std::move(log);
   } else {
     EMBANK_ASSIGN_OR_RETURN(source_, OpenGenerator(command_, command_.samples));
   }
-  EMBANK_RETURN_IF_ERROR(OpenEvaluation());
+  EMBANK_RETURN_IF_ERROR(OpenEvaluation(rules));
   ClickColumns columns = source_->columns();
-  EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_));
+  EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_, rules));
   EMBANK_ASSIGN_OR_RETURN(trainer_, Trainer::Open(command_.trainer, columns));
   if (trainer_->steps() > 0 && !command_.resume) {
     return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
@@ -161,7 +169,7 @@ Status TrainRun::Open() {
 }
 
 // The evaluation has the samples behind those of the training, or a file of its own.
-Status TrainRun::OpenEvaluation() {
+Status TrainRun::OpenEvaluation(LogRules rules) {
   if (command_.eval_samples > 0) {
     EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickGenerator> generator,
                             OpenGenerator(command_, command_.samples + command_.eval_samples));
@@ -171,7 +179,7 @@ Status TrainRun::OpenEvaluation() {
   }
   if (command_.eval.empty()) return OkStatus();
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
-                          OpenLog(command_, "--eval", command_.eval));
+                          OpenLog(command_, "--eval", {&command_.eval, 1}, rules));
   if (!HaveSameColumns(log->columns(), source_->columns())) {
     return InvalidArgumentError(
         StrCat("--eval: ", command_.eval, " has other columns than the data of the training"));

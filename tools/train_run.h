@@ -10,6 +10,7 @@
 #include "base/status_or.h"
 #include "tools/train_command.h"
 #include "train/data/click_reader.h"
+#include "train/data/log_rules.h"
 #include "train/generator/click_generator.h"
 #include "train/scores.h"
 #include "train/trainer.h"
@@ -75,7 +76,8 @@ class TrainRun {
 
  private:
   Status Open();
-  Status OpenEvaluation();
+  Status OpenBy(LogRules rules);
+  Status OpenEvaluation(LogRules rules);
   Status TrainAndReport();
   Status Train();
   Status Step(const ClickBatch& batch);

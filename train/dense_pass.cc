@@ -34,8 +34,8 @@ double DensePass::RunSlice(const DenseSlice& slice, uint32_t thread) {
   const bool trains = !slice.vector_gradients.empty();
   const std::span<float> gradients =
       std::span(weight_gradients_).subspan(slice.number * weights_.size(), weights_.size());
-  const auto samples = static_cast<uint32_t>(slice.labels.size());
-  EMBANK_CHECK(slice.logits.size() == samples);
+  const auto samples = static_cast<uint32_t>(slice.logits.size());
+  EMBANK_CHECK(slice.labels.size() == samples || (!trains && slice.labels.empty()));
   if (samples == 0) {
     if (trains) std::ranges::fill(gradients, 0.0f);
     return 0.0;
@@ -44,6 +44,7 @@ double DensePass::RunSlice(const DenseSlice& slice, uint32_t thread) {
   const ConstMatrix output = run.Forward(slice.input, weights_);
   EMBANK_CHECK(output.rows == samples && output.columns == 1);
   for (uint32_t i = 0; i < samples; ++i) slice.logits[i] = output.Row(i)[0];
+  if (slice.labels.empty()) return 0.0;
   if (!trains) return SumLogLoss(slice.logits, slice.labels);
   std::vector<float> output_gradient(samples);
   const double loss = SumLogLossBackward(

@@ -21,7 +21,7 @@ struct DenseSlice {
   uint32_t number = 0;
   uint32_t batch_samples = 0;
   SliceInput input;
-  std::span<const float> labels;
+  std::span<const float> labels;             // may be empty for forward alone
   std::span<const Matrix> vector_gradients;  // of each feature; empty: only forward
   std::span<float> logits;                   // written
 };

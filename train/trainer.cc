@@ -253,6 +253,9 @@ Status Trainer::CheckSamples(const ClickBatch& batch) const {
 StatusOr<double> Trainer::RunBatch(const ClickBatch& batch, bool trains,
                                    std::vector<float>* logits) {
   EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
+  if (trains && batch.labels.empty()) {
+    return InvalidArgumentError("the batch has no labels, and a step needs them");
+  }
   logits->resize(batch.samples);
   batch_ = &batch;
   logits_ = *logits;
@@ -283,7 +286,8 @@ double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {
                                      static_cast<uint32_t>(columns_.dense.size()))
                              .RowsFrom(range.begin, range.end),
                 .features = vectors},
-      .labels = std::span(batch_->labels).subspan(range.begin, samples),
+      .labels = batch_->labels.empty() ? std::span<const float>()
+                                       : std::span(batch_->labels).subspan(range.begin, samples),
       .vector_gradients = vector_gradients,
       .logits = logits_.subspan(range.begin, samples)};
   return dense_pass_.RunSlice(input, thread);

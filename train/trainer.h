@@ -60,13 +60,14 @@ class Trainer {
   // Where gradients are not finite, the dense parameters or the rows of these gradients stay as
   // they are, and are counted (left_out).
   // OUT_OF_RANGE: the loss is not finite; nothing was changed but created rows.
-  // INVALID_ARGUMENT: the batch has too many samples or none, or its parts do not go together
-  // (CheckBatch); nothing was changed.
+  // INVALID_ARGUMENT: the batch has too many samples or none, no labels, or its parts do not
+  // go together (CheckBatch); nothing was changed.
   // The statuses of LookupPacked and ApplyGradientsPacked: the step may be done in part. Open the
   // trainer again: it goes on at its last checkpoint.
   StatusOr<double> Step(const ClickBatch& batch, std::vector<float>* logits);
   // Computes logits, and changes no row but its heat. Ids that were never trained have their first
-  // values. INVALID_ARGUMENT as for Step, and the statuses of LookupPacked.
+  // values. The samples need no labels. INVALID_ARGUMENT as for Step, and the statuses of
+  // LookupPacked.
   Status Predict(const ClickBatch& batch, std::vector<float>* logits);
   // Reads the rows of a batch that comes soon into memory. INVALID_ARGUMENT as for Step, and the
   // statuses of PrefetchPacked.

@@ -3,11 +3,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/str_cat.h"
@@ -49,6 +55,14 @@ StatusOr<std::vector<float>> ReadNumbers(ClickReader* reader, uint32_t samples_m
     if (*samples == 0) return numbers;
     for (uint32_t s = 0; s < batch.samples; ++s) numbers.push_back(batch.dense[13 * s]);
   }
+}
+
+// 1,500 lines with the label 0 and nothing else, by the zstd program: one frame with a checksum.
+std::string CompressedLines() {
+  constexpr char kBytes[] =
+      "\x28\xb5\x2f\xfd\x04\x68\x6d\x00\x00\x18\x30\x09\x0a\x02\x00\x10\x70\xa6\x74\xf1"
+      "\x01\x58\x91\x47\x28\x26";
+  return std::string(kBytes, sizeof kBytes - 1);
 }
 
 std::vector<float> NumbersUpTo(uint32_t count) {
@@ -127,7 +141,7 @@ std::vector<BrokenCase> BrokenCases() {
     std::string line = whole;
     return line.replace(line.find(from), from.size(), to);
   };
-  return {{LineDefect::kBadLabel, ""},
+  return {{LineDefect::kBlank, ""},
           {LineDefect::kBadLabel, "2" + whole.substr(1)},
           {LineDefect::kBadLabel, "11" + whole.substr(1)},
           {LineDefect::kBadLabel, whole.substr(1)},
@@ -143,6 +157,9 @@ std::vector<BrokenCase> BrokenCases() {
           {LineDefect::kBadNumber, With("\t-3\t", "\t1234567890123456789\t")},
           {LineDefect::kBadId, With("\t00000006\t", "\t0000006\t")},
           {LineDefect::kBadId, With("\t00000006\t", "\t000000006\t")},
+          {LineDefect::kBadNumber, With("\t-3\t", "\t1.5e1.0\t")},
+          {LineDefect::kBadNumber, With("\t-3\t", "\tN\t")},
+          {LineDefect::kBadId, With("\t00000006\t", "\t-\t")},
           {LineDefect::kBadId, With("\t00000006\t", "\t0000000g\t")},
           {LineDefect::kBadId, whole.substr(0, whole.size() - 1)}};
 }
@@ -154,22 +171,102 @@ TEST(CriteoReader, NamesEachBrokenLineAndLeavesItOut) {
     auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
     EXPECT_EQ(*ReadNumbers(reader.get(), 4), NumbersUpTo(2)) << i;
     ASSERT_EQ(reader->broken_lines().count, 1u) << i;
-    EXPECT_EQ(reader->broken_lines().first[0].number, 2u) << i;
-    EXPECT_EQ(reader->broken_lines().first[0].defect, cases[i].defect) << i;
+    EXPECT_EQ(reader->broken_lines().kinds[0].number, 2u) << i;
+    EXPECT_EQ(reader->broken_lines().kinds[0].defect, cases[i].defect) << i;
   }
 }
 
-TEST(CriteoReader, TellsALineInsideWhichTheFileEnds) {
+TEST(CriteoReader, UnderstandsWhatDataFramesWrite) {
+  std::string line = CriteoLine(1, 5);
+  using Change = std::pair<std::string, std::string>;
+  for (const auto& [from, to] :
+       {Change("\t-3\t", "\tNaN\t"), Change("\t6\t", "\t12.0\t"), Change("\t9\t", "\t-1.0\t"),
+        Change("\t10\t", "\t+7\t"), Change("\t00000006\t", "\tNULL\t")}) {
+    line.replace(line.find(from), from.size(), to);
+  }
+  const TemporaryFile file(".txt", line);
+  auto reader = *ClickReader::OpenCriteo(file.path(), 0.0);
+  ClickBatch batch;
+  ASSERT_EQ(*reader->Next(9, &batch), 1u);
+  EXPECT_EQ(batch.dense[3], 0.0f);
+  EXPECT_EQ(batch.dense[5], LogOfCount(12));
+  EXPECT_EQ(batch.features[0].ids[0], kMissingId);
+  EXPECT_EQ(batch.dense[8], 0.0f) << "-1.0";
+  EXPECT_EQ(batch.dense[9], LogOfCount(7));
+  auto first = *ClickReader::Open({file.path()}, {.rules = LogRules::kFirst}, kAnyShare);
+  EXPECT_EQ(*first->Next(9, &batch), 0u) << "by the first rules the line is broken";
+}
+
+TEST(CriteoReader, NeedsNoLabelsForAPrediction) {
+  std::string lines = CriteoLines(3), without;
+  for (size_t begin = 0, end; begin < lines.size(); begin = end + 1) {
+    end = lines.find('\n', begin);
+    without += lines.substr(begin + 2, end - begin - 1);
+  }
+  const ClickLogFormat format = {.has_labels = false};
+  for (const std::string& text : {lines, without, "?" + lines.substr(1), lines.substr(1)}) {
+    const TemporaryFile file(".txt", text);
+    auto reader = *ClickReader::Open({file.path()}, format, 0.0);
+    ClickBatch batch;
+    ASSERT_EQ(*reader->Next(9, &batch), 3u) << text.substr(0, 9);
+    EXPECT_TRUE(batch.labels.empty());
+    EXPECT_EQ(batch.dense[13], LogOfCount(1));
+    EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{1, 2, 3}));
+    EXPECT_TRUE(CheckBatch(batch, reader->columns()).ok());
+  }
+  const TemporaryFile file(".txt", without);
+  auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
+  EXPECT_EQ(*ReadNumbers(reader.get(), 9), std::vector<float>()) << "a training needs them";
+}
+
+TEST(CriteoReader, TakesALastLineWithoutAnEnd) {
   const std::string lines = CriteoLines(2);
   const size_t second = lines.find('\n') + 1;
   for (size_t size = second + 1; size < lines.size(); ++size) {
     const TemporaryFile file(".txt", lines.substr(0, size));
     auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
-    ASSERT_EQ(*ReadNumbers(reader.get(), 4), NumbersUpTo(1)) << size;
-    ASSERT_EQ(reader->broken_lines().count, 1u);
-    EXPECT_EQ(reader->broken_lines().first[0].number, 2u);
-    EXPECT_EQ(reader->broken_lines().first[0].defect, LineDefect::kFileEnds);
+    // Its last id may be missing.
+    const bool is_whole = size + 1 == lines.size() || size + 9 == lines.size();
+    ASSERT_EQ(*ReadNumbers(reader.get(), 4), NumbersUpTo(is_whole ? 2 : 1)) << size;
+    ASSERT_EQ(reader->broken_lines().count, is_whole ? 0u : 1u);
+    EXPECT_EQ(reader->position(), 2u);
+    EXPECT_EQ(reader->broken_lines().kinds.size(), is_whole ? 0u : 1u);
+    // By the first rules no such line is whole.
+    auto first = *ClickReader::Open({file.path()}, {.rules = LogRules::kFirst}, kAnyShare);
+    EXPECT_EQ(*ReadNumbers(first.get(), 4), NumbersUpTo(1)) << size;
+    ASSERT_EQ(first->broken_lines().count, 1u);
+    EXPECT_EQ(first->broken_lines().kinds[0].defect, LineDefect::kFileEnds);
   }
+}
+
+TEST(CriteoReader, TakesNoLastLineOfAPackedFileThatIsCutOff) {
+  // Everything but the checksum is there.
+  const std::string cut = CompressedLines().substr(0, CompressedLines().size() - 4);
+  const TemporaryFile file(".zst", cut);
+  auto reader = *ClickReader::OpenCriteo(file.path());
+  EXPECT_TRUE(IsDataLoss(ReadNumbers(reader.get(), 4000).status()));
+}
+
+// They are no lines where nothing follows them, and broken ones otherwise.
+TEST(CriteoReader, LeavesOutBlankLinesAtTheEnd) {
+  for (const char* const end : {"", "\n", "\r\n", "\n\n\n", "\r\n\n"}) {
+    const TemporaryFile file(".txt", CriteoLines(2) + end);
+    auto reader = *ClickReader::OpenCriteo(file.path(), 0.0);
+    EXPECT_EQ(*ReadNumbers(reader.get(), 9), NumbersUpTo(2));
+    EXPECT_EQ(reader->broken_lines().count, 0u);
+    auto again = *ClickReader::OpenCriteo(file.path(), 0.0);
+    ASSERT_TRUE(again->SkipTo(reader->position()).ok());
+    EXPECT_EQ(*ReadNumbers(again.get(), 9), std::vector<float>());
+  }
+  const TemporaryFile file(".txt", CriteoLine(0, 0) + "\n\n" + CriteoLine(0, 1) + "\n");
+  auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
+  EXPECT_EQ(*ReadNumbers(reader.get(), 9), NumbersUpTo(2));
+  ASSERT_EQ(reader->broken_lines().kinds.size(), 1u);
+  EXPECT_EQ(TextOf(reader->broken_lines().kinds[0]),
+            file.path() + ", line 2: it is blank (2 such lines)");
+  auto first = *ClickReader::Open({file.path()}, {.rules = LogRules::kFirst}, kAnyShare);
+  EXPECT_EQ(*ReadNumbers(first.get(), 9), NumbersUpTo(2));
+  EXPECT_EQ(first->broken_lines().count, 3u) << "by the first rules that at the end, too";
 }
 
 TEST(CriteoReader, LeavesOutALineThatIsTooLong) {
@@ -181,8 +278,8 @@ TEST(CriteoReader, LeavesOutALineThatIsTooLong) {
       auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
       EXPECT_EQ(*ReadNumbers(reader.get(), 4), NumbersUpTo(has_end ? 2 : 1)) << size;
       ASSERT_EQ(reader->broken_lines().count, 1u);
-      EXPECT_EQ(reader->broken_lines().first[0].number, 2u);
-      EXPECT_EQ(reader->broken_lines().first[0].defect, LineDefect::kTooLong);
+      EXPECT_EQ(reader->broken_lines().kinds[0].number, 2u);
+      EXPECT_EQ(reader->broken_lines().kinds[0].defect, LineDefect::kTooLong);
     }
   }
 }
@@ -201,15 +298,15 @@ TEST(CriteoReader, StopsAboveAShareOfBrokenLines) {
   const Status status = ReadWithBroken(5000, 51).status();
   EXPECT_TRUE(IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("50 of 4999 lines are broken"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("; line 4950: its label is no label"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("line 4959:"));
-  EXPECT_EQ(std::string(status.message()).find("line 4960"), std::string::npos);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(", line 4950: its label is no label: \"x\" in column 1 (50 such lines)"));
   EXPECT_TRUE(IsInvalidArgument(ReadWithBroken(100, 2).status()));
 }
 
 // A reader that skips judges as one that has read up to there.
 TEST(CriteoReader, CountsBrokenLinesThatItSkips) {
-  const std::string broken(30, '\n');
+  std::string broken;
+  for (int i = 0; i < 30; ++i) broken += "x\n";
   const TemporaryFile file(".txt", broken + CriteoLines(5000) + broken);
   const auto open = [&](double share) { return *ClickReader::OpenCriteo(file.path(), share); };
   auto whole = open(0.03);
@@ -220,7 +317,7 @@ TEST(CriteoReader, CountsBrokenLinesThatItSkips) {
     EXPECT_EQ(resumed->position(), position);
     ASSERT_TRUE(ReadNumbers(resumed.get(), 512).ok()) << position;
     EXPECT_EQ(resumed->broken_lines().count, 60u);
-    EXPECT_EQ(resumed->broken_lines().first.back().number, 10u);
+    EXPECT_EQ(resumed->broken_lines().kinds[0].count, 60u);
   }
   // 60 of 5,060 lines are too many at the end alone.
   auto resumed = open(0.0115);
@@ -230,12 +327,89 @@ TEST(CriteoReader, CountsBrokenLinesThatItSkips) {
 }
 
 TEST(CriteoReader, DoesNotReadOnWhenManyLinesAreBroken) {
-  const std::string broken(2 * ClickReader::kJudgedLines, '\n');
+  std::string broken;
+  for (uint64_t i = 0; i < 2 * ClickReader::kJudgedLines; ++i) broken += "x\n";
   const TemporaryFile file(".txt", broken + CriteoLines(100));
   auto reader = *ClickReader::OpenCriteo(file.path(), 0.5);
   ClickBatch batch;
   EXPECT_TRUE(IsInvalidArgument(reader->Next(10, &batch).status()));
   EXPECT_EQ(reader->position(), ClickReader::kJudgedLines);
+}
+
+std::vector<std::string> PathsOf(const std::vector<std::unique_ptr<TemporaryFile>>& files) {
+  std::vector<std::string> paths;
+  for (const auto& file : files) paths.push_back(file->path());
+  return paths;
+}
+
+// CriteoLines(10) in files; an empty one has none, and one has a broken line.
+std::vector<std::unique_ptr<TemporaryFile>> CriteoFiles() {
+  std::vector<std::string> texts(4);
+  for (uint32_t i = 0; i < 10; ++i) texts[i < 3 ? 0 : i < 4 ? 2 : 3] += CriteoLine(i % 2, i);
+  texts[3].insert(texts[3].find('\n') + 1, "x\n\n");
+  texts[0] += "\n\n";
+  std::vector<std::unique_ptr<TemporaryFile>> files;
+  for (std::string& text : texts) {
+    if (text.ends_with('\n')) text.pop_back();
+    files.push_back(std::make_unique<TemporaryFile>(".txt", text));
+  }
+  return files;
+}
+
+TEST(ClickReader, ReadsSeveralFilesAsOne) {
+  const auto files = CriteoFiles();
+  for (const uint32_t samples_max : {1u, 3u, 4u, 100u}) {
+    auto reader = *ClickReader::Open(PathsOf(files), {}, kAnyShare);
+    EXPECT_LT(reader->FractionRead(), 0.5);
+    EXPECT_EQ(*ReadNumbers(reader.get(), samples_max), NumbersUpTo(10));
+    EXPECT_EQ(reader->FractionRead(), 1.0);
+    ASSERT_EQ(reader->broken_lines().kinds.size(), 2u) << "blank lines end a file";
+    EXPECT_EQ(TextOf(reader->broken_lines().kinds[0]),
+              files[3]->path() + ", line 2: its label is no label: \"x\" in column 1");
+    EXPECT_EQ(reader->broken_lines().kinds[1].number, 3u);
+  }
+}
+
+TEST(ClickReader, HasPositionsOverAllFiles) {
+  const auto files = CriteoFiles();
+  auto reader = *ClickReader::Open(PathsOf(files), {}, kAnyShare);
+  ClickBatch batch;
+  for (uint32_t count = 1; *reader->Next(1, &batch) > 0; ++count) {
+    auto other = *ClickReader::Open(PathsOf(files), {}, kAnyShare);
+    ASSERT_TRUE(other->SkipTo(reader->position()).ok());
+    EXPECT_EQ(other->position(), reader->position());
+    EXPECT_EQ(ReadNumbers(other.get(), 4)->size(), 10 - count) << count;
+    EXPECT_EQ(other->broken_lines().count, 2u);
+  }
+  EXPECT_EQ(reader->position(), 13u);
+  auto other = *ClickReader::Open(PathsOf(files), {}, kAnyShare);
+  EXPECT_TRUE(other->SkipTo(13).ok());
+  EXPECT_EQ(other->SkipTo(14).code(), StatusCode::kOutOfRange);
+}
+
+// A small file with one broken line is a small part of the data.
+TEST(ClickReader, JudgesTheShareOfBrokenLinesOfAllFiles) {
+  const TemporaryFile bad(".txt", CriteoLines(9) + "x\n"), good(".txt", CriteoLines(200));
+  EXPECT_TRUE(ReadNumbers(ClickReader::Open({bad.path(), good.path()}, {}, 0.01)->get(), 64).ok());
+  EXPECT_FALSE(ReadNumbers(ClickReader::OpenCriteo(bad.path(), 0.01)->get(), 64).ok());
+}
+
+TEST(ClickReader, OpensEachFileBeforeTheFirstIsRead) {
+  const TemporaryFile good(".txt", CriteoLines(2)), parquet(".parquet", "PAR1\x15\x04");
+  EXPECT_TRUE(IsInvalidArgument(ClickReader::Open({good.path(), parquet.path()}, {}).status()));
+  EXPECT_TRUE(IsNotFound(ClickReader::Open({good.path(), "no-such-file.txt"}, {}).status()));
+}
+
+TEST(ClickReader, ReadsAPipeOnce) {
+  const TemporaryFile pipe(".pipe");
+  std::remove(pipe.path().c_str());
+  ASSERT_EQ(mkfifo(pipe.path().c_str(), 0600), 0);
+  const TemporaryFile good(".txt", CriteoLine(0, 2));
+  std::thread writer([&] { std::ofstream(pipe.path()) << CriteoLines(2); });
+  auto reader = *ClickReader::Open({pipe.path(), good.path()}, {}, 0.0);
+  EXPECT_EQ(reader->FractionRead(), 0.0) << "it has no size";
+  EXPECT_EQ(*ReadNumbers(reader.get(), 9), NumbersUpTo(3));
+  writer.join();
 }
 
 TEST(CriteoReader, AnEmptyFileHasNoSamples) {
@@ -247,14 +421,6 @@ TEST(CriteoReader, NamesAFileThatIsNotThere) {
   const Status status = ClickReader::OpenCriteo("no-such-file.txt").status();
   EXPECT_TRUE(IsNotFound(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("no-such-file.txt"));
-}
-
-// 1,500 lines with the label 0 and nothing else, by the zstd program: one frame with a checksum.
-std::string CompressedLines() {
-  constexpr char kBytes[] =
-      "\x28\xb5\x2f\xfd\x04\x68\x6d\x00\x00\x18\x30\x09\x0a\x02\x00\x10\x70\xa6\x74\xf1"
-      "\x01\x58\x91\x47\x28\x26";
-  return std::string(kBytes, sizeof kBytes - 1);
 }
 
 TEST(CriteoReader, ReadsZstd) {

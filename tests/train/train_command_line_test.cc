@@ -1,7 +1,6 @@
 // embank-train from the outside: its output and its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -65,7 +64,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --pmem-mib 17592186044416", "--pmem-mib is 17592186044416"},
       {"--generate avazu --micro-batch-kib 18014398509481984", "--micro-batch-kib is 1801"},
       {"--generate avazu --group-kib 18014398509481984", "--group-kib is 18014398509481984"},
-      {"--data /etc/passwd --columns /tmp", "--columns: cannot read /tmp: "},
+      {"--data /etc/passwd --columns /tmp", "--columns: /tmp: cannot read: Is a directory"},
   };
   for (const Case& one : cases) {
     const Ended ended = Train(one.arguments);
@@ -211,20 +210,27 @@ TEST(TrainCommandLine, RatingsOfFilmsAreTrained) {
   EXPECT_GT(NumberOf(TextIn(ratings + ".json"), "auc"), 0.6) << "a film is liked or not";
 }
 
-// A pipe would lose what is read to know the data again.
-TEST(TrainCommandLine, ALogThatCannotBeReadTwiceIsRefused) {
+TEST(TrainCommandLine, DataAreFilesAPatternADirectoryOrAPipe) {
   const ScratchDirectory directory;
-  const std::string log = directory.path() + "/log.txt";
-  WriteFile(log, CriteoLog(1000));
-  const std::string pipe = directory.path() + "/pipe";
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  const std::string layers = " --dim 4 --batch 100 --model ffnn";
-  for (const std::string& run :
-       {"--data " + pipe, "--data " + log + " --eval " + pipe, "--data " + directory.path()}) {
-    const Ended ended = Train(run + layers);
-    EXPECT_EQ(ended.exit_code, 2) << run << ": " << ended.output;
-    EXPECT_THAT(ended.output, HasSubstr("is no regular file"));
+  const std::string whole = directory.path() + "/whole.txt";
+  const std::string parts = directory.path() + "/parts";
+  const std::string text = CriteoLog(1000);
+  const size_t half = text.find('\n', text.size() / 2) + 1;
+  WriteFile(whole, text);
+  std::filesystem::create_directory(parts);
+  WriteFile(parts + "/day_0", text.substr(0, half));
+  WriteFile(parts + "/day_1", text.substr(half));
+  const std::string layers = " --dim 4 --batch 100 --model ffnn --weights " + directory.path();
+  ASSERT_EQ(Train("--data " + whole + layers + "/w.whole").exit_code, 0);
+  EXPECT_EQ(Train("--data '" + parts + "/day_*'" + layers + "/w.pattern").exit_code, 0);
+  EXPECT_EQ(Train("--data " + parts + layers + "/w.directory").exit_code, 0);
+  EXPECT_EQ(Train("--data -" + layers + "/w.input <" + whole).exit_code, 0);
+  for (const char* const run : {"pattern", "directory", "input"}) {
+    EXPECT_EQ(TextIn(directory.path() + "/w." + run), TextIn(directory.path() + "/w.whole")) << run;
   }
+  const Ended none = Train("--data '" + parts + "/month_*'" + layers + "/w.none");
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.output, HasSubstr("/month_*: no file fits the pattern"));
 }
 
 TEST(TrainCommandLine, AResumedRunHasTheSameColumnFile) {
@@ -258,6 +264,33 @@ TEST(TrainCommandLine, AResumedRunHasTheSameColumnFile) {
   }
   WriteFile(columns, "# a remark\n" + label + "dense  age\n" + ids);
   EXPECT_EQ(Train(run + " --resume").exit_code, 0);
+}
+
+// Line 3 is broken by the first rules, and a sample by the second ones.
+TEST(TrainCommandLine, AModelGoesOnByTheRulesOfItsTraining) {
+  const ScratchDirectory directory;
+  const std::string csv = directory.path() + "/log.csv";
+  std::string text = "label,age,user\n1,30,5\n0,20,7.0\n";
+  for (int i = 0; i < 498; ++i) {
+    text += std::to_string(i % 2) + "," + std::to_string(i % 90) + "," + std::to_string(i) + "\n";
+  }
+  WriteFile(csv, text);
+  const std::string columns = "label label\ndense age\nid user decimal\n";
+  WriteFile(csv + ".new", columns);
+  WriteFile(csv + ".old", "rules 1\n" + columns);
+  const std::string run =
+      "--model ffnn --dim 4 --batch 50 --dram-mib 48 --data " + csv + " --columns " + csv;
+  const std::string store = " --path " + directory.path() + "/";
+  ASSERT_EQ(Train(run + ".old --weights " + csv + ".w.old").exit_code, 0);
+  ASSERT_EQ(Train(run + ".new --weights " + csv + ".w.new").exit_code, 0);
+  ASSERT_NE(TextIn(csv + ".w.old"), TextIn(csv + ".w.new"));
+  for (const char* const rules : {".old", ".new"}) {
+    ASSERT_EQ(Train(run + rules + " --steps 4" + store + rules).exit_code, 0);
+    const Ended resumed =
+        Train(run + ".new --resume" + store + rules + " --weights " + csv + ".resumed");
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+    EXPECT_EQ(TextIn(csv + ".resumed"), TextIn(csv + ".w" + rules)) << rules;
+  }
 }
 
 // Both rates have the same first six digits.
@@ -329,7 +362,9 @@ TEST(TrainCommandLine, ACutOffLogEndsTheRun) {
 TEST(TrainCommandLine, WrongDataAreNoWrongUse) {
   const ScratchDirectory directory;
   const std::string log = directory.path() + "/log.txt";
-  WriteFile(log, CriteoLog(1000) + std::string(200, '\n'));
+  std::string text = CriteoLog(1000);
+  for (int line = 0; line < 200; ++line) text += "x\n";
+  WriteFile(log, text);
   const Ended ended = Train("--dim 4 --batch 100 --model ffnn --data " + log);
   EXPECT_EQ(ended.exit_code, 1) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("lines are broken"));

@@ -286,6 +286,22 @@ TEST(Trainer, PredictionsChangeNothing) {
   EXPECT_EQ(*once->Step(batch, &logits), *twice->Step(batch, &logits));
 }
 
+TEST(Trainer, PredictionsNeedNoLabels) {
+  const auto trainer = OpenTrainer(OptionsOf("dlrm"));
+  Train(trainer.get(), 10);
+  ClickBatch batch;
+  ASSERT_TRUE(Data(1000)->Next(100, &batch).ok());
+  std::vector<float> logits, without;
+  ASSERT_TRUE(trainer->Predict(batch, &logits).ok());
+  batch.labels.clear();
+  ASSERT_TRUE(trainer->Predict(batch, &without).ok());
+  EXPECT_EQ(without, logits);
+  const Status status = trainer->Step(batch, &logits).status();
+  EXPECT_TRUE(IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has no labels"));
+  EXPECT_EQ(trainer->steps(), 10u);
+}
+
 TEST(Trainer, ALossThatIsNotFiniteStopsItBeforeTheUpdate) {
   const auto trainer = OpenTrainer(OptionsOf("dlrm"));
   Train(trainer.get(), 5);
@@ -440,6 +456,14 @@ TEST(Trainer, ABatchWhosePartsDoNotGoTogetherIsRefused) {
         },
         what);
   };
+  refused([](ClickBatch* b) { b->features[2].weights.resize(50); }, "weights without offsets");
+  refused(
+      [](ClickBatch* b) {
+        FeatureIds& feature = b->features[2];
+        feature.weights.resize(49);
+        for (uint32_t i = 0; i <= 50; ++i) feature.offsets.push_back(i);
+      },
+      "49 weights of id feature \"C3\"; there must be 50");
   using Offsets = std::vector<uint32_t>;
   with_offsets([](Offsets* o) { o->pop_back(); }, "50 offsets of id feature \"C3\"");
   with_offsets([](Offsets* o) { (*o)[9] = 11; }, "the offsets of id feature \"C3\" must not fall");

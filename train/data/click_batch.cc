@@ -19,7 +19,14 @@ Status CheckCount(std::string_view what, uint64_t count, uint64_t expected) {
 Status CheckFeature(const FeatureIds& feature, uint32_t samples, const std::string& name) {
   const std::string of = StrCat(" of id feature \"", name, "\"");
   if (feature.offsets.empty()) {
+    if (!feature.weights.empty()) {
+      return InvalidArgumentError(StrCat("there are weights without offsets", of));
+    }
     return CheckCount(StrCat("ids", of), feature.ids.size(), samples);
+  }
+  if (!feature.weights.empty()) {
+    EMBANK_RETURN_IF_ERROR(
+        CheckCount(StrCat("weights", of), feature.weights.size(), feature.ids.size()));
   }
   EMBANK_RETURN_IF_ERROR(
       CheckCount(StrCat("offsets", of), feature.offsets.size(), uint64_t{samples} + 1));
@@ -34,7 +41,7 @@ Status CheckFeature(const FeatureIds& feature, uint32_t samples, const std::stri
 
 void AppendRow(const ClickRow& row, ClickBatch* batch) {
   ++batch->samples;
-  batch->labels.push_back(row.label);
+  if (row.label) batch->labels.push_back(*row.label);
   batch->dense.insert(batch->dense.end(), row.dense.begin(), row.dense.end());
   auto bag = row.bags.begin();
   for (size_t i = 0; i < row.ids.size(); ++i) {
@@ -45,6 +52,7 @@ void AppendRow(const ClickRow& row, ClickBatch* batch) {
     }
     if (feature.offsets.empty()) feature.offsets.push_back(0);
     feature.ids.insert(feature.ids.end(), bag->ids.begin(), bag->ids.end());
+    feature.weights.insert(feature.weights.end(), bag->weights.begin(), bag->weights.end());
     EMBANK_CHECK(feature.ids.size() <= UINT32_MAX);
     feature.offsets.push_back(static_cast<uint32_t>(feature.ids.size()));
     ++bag;
@@ -52,7 +60,9 @@ void AppendRow(const ClickRow& row, ClickBatch* batch) {
 }
 
 Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns) {
-  EMBANK_RETURN_IF_ERROR(CheckCount("labels", batch.labels.size(), batch.samples));
+  if (!batch.labels.empty()) {
+    EMBANK_RETURN_IF_ERROR(CheckCount("labels", batch.labels.size(), batch.samples));
+  }
   EMBANK_RETURN_IF_ERROR(CheckCount("dense numbers", batch.dense.size(),
                                     uint64_t{batch.samples} * columns.dense.size()));
   EMBANK_RETURN_IF_ERROR(CheckCount("id features", batch.features.size(), columns.ids.size()));

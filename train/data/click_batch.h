@@ -4,6 +4,7 @@
 #define EMBANK_TRAIN_DATA_CLICK_BATCH_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,13 @@ struct FeatureIds {
   // Sample i has ids[offsets[i]] up to ids[offsets[i + 1]], which is not included. Empty: each
   // sample has one id.
   std::vector<uint32_t> offsets;
+  // The factor of each id in the sum of its bag. Empty: all are 1.
+  std::vector<float> weights;
 };
 
 struct ClickBatch {
   uint32_t samples = 0;
-  std::vector<float> labels;  // 0 or 1
+  std::vector<float> labels;  // 0 or 1; empty: the samples have none
   std::vector<float> dense;   // sample behind sample
   std::vector<FeatureIds> features;
 
@@ -44,31 +47,34 @@ struct ClickBatch {
     for (FeatureIds& feature : features) {
       feature.ids.clear();
       feature.offsets.clear();
+      feature.weights.clear();
     }
   }
 };
 
-// Checks that the parts of a batch go together: labels, dense features and id features are those of
-// its samples, of the columns; offsets begin at 0, do not fall, and end at the number of ids.
-// INVALID_ARGUMENT names the part.
+// Checks that the parts of a batch go together: labels, if there are any, dense features and id
+// features are those of its samples, of the columns; offsets begin at 0, do not fall, and end at
+// the number of ids; there is a weight for each id of a bag, or for none. INVALID_ARGUMENT names
+// the part.
 Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns);
 
 // The ids of a feature that has any number of them.
 struct RowBag {
   uint32_t feature = 0;
   std::vector<uint64_t> ids = {};
+  std::vector<float> weights = {};  // of each id; empty: all are 1
 };
 
 // One sample.
 struct ClickRow {
-  float label = 0.0f;
+  std::optional<float> label = 0.0f;  // nothing: it has none
   std::vector<float> dense = {};
   std::vector<uint64_t> ids = {};  // of each id feature; that of a feature with a bag is not read
   std::vector<RowBag> bags = {};   // ascending by feature
 };
 
 // Adds a sample to a batch that has a feature for each of its ids. All samples of a batch have bags
-// for the same features.
+// for the same features, all or none of them with weights, and all or none of them have labels.
 void AppendRow(const ClickRow& row, ClickBatch* batch);
 
 }  // namespace embank

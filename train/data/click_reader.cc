@@ -1,114 +1,182 @@
 #include "train/data/click_reader.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/bytes/byte_source.h"
-#include "train/data/criteo_parser.h"
-#include "train/data/csv_parser.h"
 
 namespace embank {
+namespace {
+
+bool IsRegular(const std::string& path) {
+  std::error_code error;
+  return path != kStandardInput && std::filesystem::is_regular_file(path, error);
+}
+
+// Whether a path is there, and can be read once alone.
+bool IsPipe(const std::string& path) {
+  std::error_code error;
+  return path == kStandardInput ||
+         (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error));
+}
+
+uint64_t SizeOf(const std::string& path) {
+  std::error_code error;
+  const uintmax_t size = IsRegular(path) ? std::filesystem::file_size(path, error) : 0;
+  return error ? 0 : size;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ClickReader>> ClickReader::Open(std::vector<std::string> files,
+                                                         ClickLogFormat format,
+                                                         double broken_share_max) {
+  EMBANK_CHECK(!files.empty());
+  std::unique_ptr<ClickReader> reader(
+      new ClickReader(std::move(files), std::move(format), broken_share_max));
+  EMBANK_RETURN_IF_ERROR(reader->OpenNext());
+  if (reader->log_.parser == nullptr) {
+    return InvalidArgumentError(StrCat(reader->log_.name, ": is empty"));
+  }
+  reader->columns_ = reader->log_.parser->columns();
+  EMBANK_RETURN_IF_ERROR(reader->CheckFiles());
+  return reader;
+}
 
 StatusOr<std::unique_ptr<ClickReader>> ClickReader::OpenCriteo(const std::string& path,
                                                                double broken_share_max) {
-  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenByteSource(path));
-  return std::make_unique<ClickReader>(path, std::move(source), std::make_unique<CriteoParser>(),
-                                       broken_share_max, 0);
+  return Open({path}, {}, broken_share_max);
 }
 
 StatusOr<std::unique_ptr<ClickReader>> ClickReader::OpenCsv(const std::string& path,
                                                             const ColumnFile& columns,
                                                             double broken_share_max) {
-  // The first line is read twice: without a header it is a sample.
-  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> first_source, OpenByteSource(path));
-  LineReader first_reader(std::move(first_source));
-  Line line;
-  if (!first_reader.Next(&line)) {
-    EMBANK_RETURN_IF_ERROR(first_reader.status());
-    return InvalidArgumentError(StrCat(path, ": is empty"));
-  }
-  StatusOr<std::unique_ptr<CsvParser>> parser = CsvParser::Create(columns, line.text);
-  if (!parser.ok()) {
-    return Status(parser.status().code(), StrCat(path, ": ", parser.status().message()));
-  }
-  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenByteSource(path));
-  return std::make_unique<ClickReader>(path, std::move(source), *std::move(parser),
-                                       broken_share_max, columns.has_header ? 1 : 0);
+  return Open({path}, {.columns = columns}, broken_share_max);
+}
+
+ClickReader::ClickReader(std::vector<std::string> files, ClickLogFormat format,
+                         double broken_share_max)
+    : files_(std::move(files)), format_(std::move(format)), broken_share_max_(broken_share_max) {
+  if (!std::ranges::all_of(files_, IsRegular)) return;
+  for (const std::string& file : files_) files_bytes_ += SizeOf(file);
 }
 
 ClickReader::ClickReader(std::string name, std::unique_ptr<ByteSource> source,
                          std::unique_ptr<LineParser> parser, double broken_share_max,
                          uint32_t header)
-    : name_(std::move(name)),
-      broken_share_max_(broken_share_max),
-      reader_(std::move(source)),
-      parser_(std::move(parser)) {
-  Line line;
-  for (; header_ < header && reader_.Next(&line); ++header_) ++lines_;
+    : broken_share_max_(broken_share_max), columns_(parser->columns()) {
+  log_ = {std::move(name), std::make_unique<LineReader>(std::move(source)), std::move(parser),
+          header};
+}
+
+// Goes on to the next file that is not empty, or to the last one.
+Status ClickReader::OpenNext() {
+  do {
+    if (next_file_ > 0) read_bytes_ += SizeOf(files_[next_file_ - 1]);
+    EMBANK_ASSIGN_OR_RETURN(log_, OpenClickLog(files_[next_file_], format_));
+    ++next_file_;
+  } while (log_.parser == nullptr && next_file_ < files_.size());
+  return OkStatus();
+}
+
+// A long training must not end because a later file has other columns.
+Status ClickReader::CheckFiles() const {
+  for (size_t i = next_file_; i < files_.size(); ++i) {
+    if (IsPipe(files_[i])) continue;
+    EMBANK_RETURN_IF_ERROR(OpenClickLog(files_[i], format_).status());
+  }
+  return OkStatus();
+}
+
+double ClickReader::FractionRead() const {
+  if (files_bytes_ == 0) return 0.0;
+  const double bytes =
+      static_cast<double>(read_bytes_) +
+      log_.lines->FractionRead() * static_cast<double>(SizeOf(files_[next_file_ - 1]));
+  return std::min(1.0, bytes / static_cast<double>(files_bytes_));
 }
 
 StatusOr<uint32_t> ClickReader::Next(uint32_t samples_max, ClickBatch* batch) {
   EMBANK_CHECK(samples_max > 0);
-  batch->Clear(parser_->columns().ids.size());
-  LineDefect defect = LineDefect::kNone;
-  while (batch->samples < samples_max && NextLine(&defect)) {
-    if (defect == LineDefect::kNone) {
-      AppendRow(row_, batch);
-    } else {
-      EMBANK_RETURN_IF_ERROR(CheckShare(kJudgedLines));
+  batch->Clear(columns_.ids.size());
+  while (batch->samples < samples_max) {
+    EMBANK_ASSIGN_OR_RETURN(const LineKind kind, NextLine());
+    if (kind == LineKind::kEnd) {
+      EMBANK_RETURN_IF_ERROR(CheckShare(1));
+      break;
     }
+    if (kind == LineKind::kSample) AppendRow(row_, batch);
   }
-  EMBANK_RETURN_IF_ERROR(reader_.status());
-  if (batch->samples < samples_max) EMBANK_RETURN_IF_ERROR(CheckShare(1));
   return batch->samples;
 }
 
-bool ClickReader::NextLine(LineDefect* defect) {
+// Takes the next line of all files, and counts it.
+StatusOr<ClickReader::LineKind> ClickReader::NextLine() {
   Line line;
-  if (!reader_.Next(&line)) return false;
+  while (log_.parser == nullptr || !log_.lines->Next(&line)) {
+    EMBANK_RETURN_IF_ERROR(log_.lines->status());
+    unjudged_ += std::exchange(blanks_, 0);
+    if (next_file_ >= files_.size()) return LineKind::kEnd;
+    EMBANK_RETURN_IF_ERROR(OpenNext());
+  }
   ++lines_;
-  *defect = ParseLine(line);
-  if (*defect == LineDefect::kNone) return true;
-  ++broken_.count;
-  if (broken_.first.size() < BrokenLines::kNamedMax) broken_.first.push_back({lines_, *defect});
-  return true;
+  if (line.number <= log_.header_lines) {
+    ++unjudged_;
+    return LineKind::kOther;
+  }
+  const bool knows_blanks = format_.line_rules() != LogRules::kFirst;
+  if (knows_blanks && line.text.empty() && line.ending != LineEnding::kTooLong) {
+    ++blanks_;
+    return LineKind::kOther;
+  }
+  const uint64_t broken = broken_.count;
+  for (; blanks_ > 0; --blanks_) Break(LineDefect::kBlank, line.number - blanks_);
+  const LineDefect defect = ParseLine(line);
+  if (defect != LineDefect::kNone) Break(defect, line.number);
+  if (broken_.count > broken) EMBANK_RETURN_IF_ERROR(CheckShare(kJudgedLines));
+  return defect == LineDefect::kNone ? LineKind::kSample : LineKind::kOther;
 }
 
 LineDefect ClickReader::ParseLine(const Line& line) {
-  EMBANK_CHECK(line.number == lines_);
-  if (line.ending == LineEnding::kTooLong) return LineDefect::kTooLong;
-  // A line that is cut off inside its last field looks whole.
-  if (line.ending == LineEnding::kEndOfFile) return LineDefect::kFileEnds;
-  return parser_->Parse(line.text, &row_);
+  if (line.ending == LineEnding::kTooLong) return bad_.Set(LineDefect::kTooLong, "", "");
+  // By the first rules, because a line that is cut off inside its last field looks whole.
+  if (line.ending == LineEnding::kEndOfFile && format_.line_rules() == LogRules::kFirst) {
+    return bad_.Set(LineDefect::kFileEnds, "", "");
+  }
+  return log_.parser->Parse(line.text, &row_, &bad_);
+}
+
+void ClickReader::Break(LineDefect defect, uint64_t number) {
+  if (defect == LineDefect::kBlank) bad_ = {};
+  broken_.Add(defect, bad_, log_.name, number);
 }
 
 Status ClickReader::CheckShare(uint64_t judged_min) const {
-  const uint64_t judged = lines_ - header_;
+  const uint64_t judged = lines_ - unjudged_ - blanks_;
   const double broken = static_cast<double>(broken_.count);
   if (judged < judged_min || broken <= broken_share_max_ * static_cast<double>(judged)) {
     return OkStatus();
   }
   std::string text =
-      StrCat(name_, ": ", broken_.count, " of ", judged,
+      StrCat(log_.name, ": ", broken_.count, " of ", judged,
              " lines are broken, and at most a share of ", broken_share_max_, " may be");
-  for (const BrokenLine& line : broken_.first) {
-    text += StrCat("; line ", line.number, ": ", DefectText(line.defect));
-  }
+  for (const BrokenKind& kind : broken_.kinds) StrAppend(&text, "; ", TextOf(kind));
   return InvalidArgumentError(text);
 }
 
 Status ClickReader::SkipTo(uint64_t position) {
   EMBANK_CHECK(position >= lines_);
-  LineDefect defect = LineDefect::kNone;
   while (lines_ < position) {
-    if (!NextLine(&defect)) {
-      EMBANK_RETURN_IF_ERROR(reader_.status());
-      return OutOfRangeError(StrCat(name_, ": has ", lines_, " lines, and not ", position));
+    EMBANK_ASSIGN_OR_RETURN(const LineKind kind, NextLine());
+    if (kind == LineKind::kEnd) {
+      return OutOfRangeError(
+          StrCat(log_.name, ": the data have ", lines_, " lines, and not ", position));
     }
-    if (defect != LineDefect::kNone) EMBANK_RETURN_IF_ERROR(CheckShare(kJudgedLines));
   }
   return OkStatus();
 }

@@ -1,11 +1,20 @@
 #include "train/data/click_text.h"
 
+#include <string_view>
+
+#include "base/check.h"
 #include "base/exact_text.h"
 #include "base/str_cat.h"
 
 namespace embank {
+namespace {
+
+constexpr char kWeightSign = ':';
+
+}  // namespace
 
 std::string TextOf(const ClickBatch& batch) {
+  EMBANK_CHECK(batch.labels.size() == batch.samples);
   std::string text;
   const size_t dense = batch.dense.size() / batch.samples;
   for (uint32_t i = 0; i < batch.samples; ++i) {
@@ -25,6 +34,8 @@ std::string TextOf(const ClickBatch& batch) {
       for (uint32_t k = begin; k < end; ++k) {
         if (k > begin) text += kBagSeparator;
         StrAppend(&text, feature.ids[k]);
+        if (feature.weights.empty()) continue;
+        StrAppend(&text, std::string_view(&kWeightSign, 1), ExactText(double{feature.weights[k]}));
       }
     }
     text += '\n';
@@ -41,7 +52,9 @@ ColumnFile ColumnsOf(const ClickBatch& batch) {
   const size_t dense = batch.dense.size() / batch.samples;
   for (size_t i = 0; i < dense; ++i) columns.dense.push_back({StrCat(++column), false});
   for (const FeatureIds& feature : batch.features) {
-    columns.ids.push_back({.name = StrCat(++column), .is_bag = !feature.offsets.empty()});
+    IdColumn& id = columns.ids.emplace_back(
+        IdColumn{.name = StrCat(++column), .is_bag = !feature.offsets.empty()});
+    if (!feature.weights.empty()) id.weights = kWeightSign;
   }
   return columns;
 }

@@ -10,8 +10,9 @@
 
 namespace embank {
 
-// Returns a line for each sample: label, dense features, ids and bags. A reader with ColumnsOf gets
-// the same bits, but for numbers that are not finite. The batch has samples.
+// Returns a line for each sample: label, dense features, ids and bags, with their weights. A reader
+// with ColumnsOf gets the same bits, but for numbers that are not finite. The batch has samples,
+// with labels.
 std::string TextOf(const ClickBatch& batch);
 // Returns the columns of such lines.
 ColumnFile ColumnsOf(const ClickBatch& batch);

@@ -1,9 +1,10 @@
 #include "train/data/column_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
+#include <utility>
 
 #include "base/exact_text.h"
 #include "base/status.h"
@@ -13,56 +14,114 @@
 namespace embank {
 namespace {
 
-using Words = std::vector<std::string_view>;
+using Words = std::vector<std::string>;
 
-Words SplitWords(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  Words words;
-  size_t begin = 0;
-  while ((begin = line.find_first_not_of(kBlanks, begin)) != std::string_view::npos) {
-    const size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
-    words.push_back(line.substr(begin, end - begin));
-    begin = end;
+constexpr std::string_view kBlanks = " \t\r";
+constexpr std::pair<std::string_view, char> kSeparators[] = {
+    {"comma", ','}, {"tab", '\t'}, {"semicolon", ';'}, {"space", ' '}};
+constexpr std::pair<std::string_view, LogFormat> kFormats[] = {
+    {"csv", LogFormat::kCsv}, {"libsvm", LogFormat::kLibsvm}, {"libffm", LogFormat::kLibffm}};
+constexpr std::pair<std::string_view, IdFormat> kIdFormats[] = {
+    {"decimal", IdFormat::kDecimal}, {"hex", IdFormat::kHex}, {"text", IdFormat::kText}};
+
+// The value that a word stands for.
+template <typename Value, size_t n>
+std::optional<Value> ValueOf(const std::pair<std::string_view, Value> (&words)[n],
+                             std::string_view word) {
+  for (const auto& [name, value] : words) {
+    if (name == word) return value;
   }
-  return words;
+  return std::nullopt;
+}
+
+template <typename Value, size_t n>
+std::string WordOf(const std::pair<std::string_view, Value> (&words)[n], Value value,
+                   std::string_view otherwise = "") {
+  for (const auto& [name, of_name] : words) {
+    if (of_name == value) return std::string(name);
+  }
+  return std::string(otherwise);
+}
+
+// Takes a word in quotation marks from the front of a line. False: a mark is missing.
+bool TakeQuoted(std::string_view* line, std::string* word) {
+  line->remove_prefix(1);
+  while (!line->empty()) {
+    const bool is_doubled = line->starts_with("\"\"");
+    if (line->front() == '"' && !is_doubled) {
+      line->remove_prefix(1);
+      return line->empty() || kBlanks.find(line->front()) != std::string_view::npos;
+    }
+    word->push_back(line->front());
+    line->remove_prefix(is_doubled ? 2 : 1);
+  }
+  return false;
+}
+
+StatusOr<Words> SplitWords(std::string_view line) {
+  Words words;
+  for (;;) {
+    line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+    if (line.empty()) return words;
+    std::string& word = words.emplace_back();
+    if (line.front() == '"') {
+      if (!TakeQuoted(&line, &word)) {
+        return InvalidArgumentError("a quotation mark is missing, or a blank behind one");
+      }
+      continue;
+    }
+    const size_t end = std::min(line.find_first_of(kBlanks), line.size());
+    word = line.substr(0, end);
+    line.remove_prefix(end);
+  }
+}
+
+// A word that SplitWords takes as it is.
+std::string QuotedName(std::string_view name) {
+  if (!name.empty() && name.find_first_of(" \t\r\"") == std::string_view::npos) {
+    return std::string(name);
+  }
+  std::string quoted = "\"";
+  for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
 }
 
 Status NotUnderstood(std::string_view word, std::string_view expected) {
   return InvalidArgumentError(StrCat("'", word, "' is not understood: ", expected));
 }
 
-const char* NameOfSeparator(char separator) {
-  switch (separator) {
-    case ',':
-      return "comma";
-    case '\t':
-      return "tab";
-    case ';':
-      return "semicolon";
-    default:
-      return "space";
-  }
+template <typename Number>
+std::optional<Number> NumberOf(std::string_view word) {
+  Number number{};
+  const char* const end = word.data() + word.size();
+  const std::from_chars_result result = std::from_chars(word.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return number;
 }
 
-const char* NameOfFormat(IdFormat format) {
-  if (format == IdFormat::kDecimal) return "decimal";
-  return format == IdFormat::kHex ? "hex" : "text";
+Status ReadRules(const Words& words, ColumnFile* columns) {
+  if (words.size() != 2 || (words[1] != "1" && words[1] != "2")) {
+    return NotUnderstood(words.back(), "rules 1, or rules 2");
+  }
+  columns->rules = words[1] == "1" ? LogRules::kFirst : LogRules::kSecond;
+  return OkStatus();
+}
+
+Status ReadFormat(const Words& words, ColumnFile* columns) {
+  const std::optional<LogFormat> format = ValueOf(kFormats, words.back());
+  if (words.size() != 2 || !format) {
+    return NotUnderstood(words.back(), "format csv, libsvm or libffm");
+  }
+  columns->format = *format;
+  return OkStatus();
 }
 
 Status ReadSeparator(const Words& words, ColumnFile* columns) {
-  constexpr std::string_view kExpected = "separator comma, tab, semicolon or space";
-  if (words.size() != 2) return NotUnderstood(words[0], kExpected);
-  if (words[1] == "comma") {
-    columns->separator = ',';
-  } else if (words[1] == "tab") {
-    columns->separator = '\t';
-  } else if (words[1] == "semicolon") {
-    columns->separator = ';';
-  } else if (words[1] == "space") {
-    columns->separator = ' ';
-  } else {
-    return NotUnderstood(words[1], kExpected);
+  const std::optional<char> separator = ValueOf(kSeparators, words.back());
+  if (words.size() != 2 || !separator) {
+    return NotUnderstood(words.back(), "separator comma, tab, semicolon or space");
   }
+  columns->separator = *separator;
   return OkStatus();
 }
 
@@ -81,94 +140,220 @@ Status ReadLabel(const Words& words, ColumnFile* columns) {
   }
   columns->label = words[1];
   if (words.size() == 2) return OkStatus();
-  double bound = 0.0;
-  const char* const end = words[3].data() + words[3].size();
-  const std::from_chars_result result = std::from_chars(words[3].data(), end, bound);
-  if (result.ec != std::errc() || result.ptr != end || !std::isfinite(bound)) {
-    return NotUnderstood(words[3], "a number");
-  }
-  columns->label_at_least = bound;
+  const std::optional<double> bound = NumberOf<double>(words[3]);
+  if (!bound || !std::isfinite(*bound)) return NotUnderstood(words[3], "a number");
+  columns->label_at_least = *bound;
   return OkStatus();
 }
 
 Status ReadDense(const Words& words, ColumnFile* columns) {
-  if (words.size() != 2 && (words.size() != 3 || words[2] != "log")) {
-    return NotUnderstood(words.back(), "dense COLUMN, or dense COLUMN log");
+  constexpr std::string_view kExpected = "dense COLUMN, or with log, flag or both";
+  if (words.size() < 2) return NotUnderstood(words.back(), kExpected);
+  DenseColumn& dense = columns->dense.emplace_back(DenseColumn{.name = words[1]});
+  for (size_t i = 2; i < words.size(); ++i) {
+    bool* const option = words[i] == "log"    ? &dense.is_log
+                         : words[i] == "flag" ? &dense.has_flag
+                                              : nullptr;
+    if (option == nullptr || *option) return NotUnderstood(words[i], kExpected);
+    *option = true;
   }
-  columns->dense.push_back({std::string(words[1]), words.size() == 3});
+  return OkStatus();
+}
+
+// A separator inside of a field: no letter, digit or quotation mark.
+std::optional<char> CharacterOf(const std::string& word) {
+  if (const std::optional<char> separator = ValueOf(kSeparators, word)) return separator;
+  const bool is_one = word.size() == 1 && word[0] > ' ' && word[0] < 0x7F && word[0] != '"' &&
+                      word[0] != '.' && word[0] != '-' && word[0] != '+';
+  const bool is_letter = is_one && ((word[0] >= '0' && word[0] <= '9') ||
+                                    ((word[0] | 0x20) >= 'a' && (word[0] | 0x20) <= 'z'));
+  if (!is_one || is_letter) return std::nullopt;
+  return word[0];
+}
+
+Status ReadVocabulary(const std::string& word, IdColumn* column) {
+  if (column->format == IdFormat::kText) return NotUnderstood("below", "text has no vocabulary");
+  const std::optional<uint64_t> bound = NumberOf<uint64_t>(word);
+  if (!bound || *bound == 0) {
+    return NotUnderstood(word, "a whole number above 0, in decimal digits");
+  }
+  column->vocabulary = *bound;
+  return OkStatus();
+}
+
+void ReadMissing(std::string_view word, IdColumn* column) {
+  for (bool is_last = false; !is_last;) {
+    const size_t end = std::min(word.find(','), word.size());
+    column->missing.emplace_back(word.substr(0, end));
+    is_last = end == word.size();
+    word.remove_prefix(std::min(end + 1, word.size()));
+  }
+}
+
+Status ReadCharacter(const std::string& option, const std::string& word, IdColumn* column) {
+  const std::optional<char> c = CharacterOf(word);
+  if (!c) return NotUnderstood(word, StrCat(option, " comma, semicolon, tab, space or a sign"));
+  if (option == "weights") {
+    column->weights = *c;
+  } else {
+    column->separator = *c;
+  }
+  return OkStatus();
+}
+
+// Takes words[*i] with the word behind it.
+Status ReadIdOption(const Words& words, size_t* i, IdColumn* column) {
+  const std::string& option = words[*i];
+  if (column->is_bag && option == "list") {
+    column->is_list = true;
+    return OkStatus();
+  }
+  const bool is_of_bags = option == "separator" || option == "weights";
+  const bool is_known = option == "below" || option == "missing" || (column->is_bag && is_of_bags);
+  if (!is_known || *i + 1 == words.size()) {
+    return NotUnderstood(option, column->is_bag
+                                     ? "below NUMBER, missing TEXTS, separator SIGN, weights SIGN "
+                                       "or list"
+                                     : "below NUMBER or missing TEXTS");
+  }
+  const std::string& word = words[++*i];
+  if (option == "below") return ReadVocabulary(word, column);
+  if (is_of_bags) return ReadCharacter(option, word, column);
+  ReadMissing(word, column);
   return OkStatus();
 }
 
 Status ReadId(const Words& words, ColumnFile* columns) {
-  constexpr std::string_view kExpected =
-      "id or bag COLUMN decimal, hex or text, or with below NUMBER";
-  const bool is_bounded = words.size() == 5 && words[3] == "below";
-  if (words.size() != 3 && !is_bounded) return NotUnderstood(words.back(), kExpected);
-  IdFormat format = IdFormat::kDecimal;
-  if (words[2] == "hex") {
-    format = IdFormat::kHex;
-  } else if (words[2] == "text") {
-    format = IdFormat::kText;
-  } else if (words[2] != "decimal") {
-    return NotUnderstood(words[2], kExpected);
-  }
+  constexpr std::string_view kExpected = "id or bag COLUMN decimal, hex or text";
+  if (words.size() < 3) return NotUnderstood(words.back(), kExpected);
+  const std::optional<IdFormat> format = ValueOf(kIdFormats, words[2]);
+  if (!format) return NotUnderstood(words[2], kExpected);
   IdColumn& column = columns->ids.emplace_back(
-      IdColumn{.name = std::string(words[1]), .format = format, .is_bag = words[0] == "bag"});
-  if (!is_bounded) return OkStatus();
-  if (format == IdFormat::kText) return NotUnderstood(words[3], "text has no vocabulary");
-  uint64_t bound = 0;
-  const char* const end = words[4].data() + words[4].size();
-  const std::from_chars_result result = std::from_chars(words[4].data(), end, bound);
-  if (result.ec != std::errc() || result.ptr != end || bound == 0) {
-    return NotUnderstood(words[4], "a whole number above 0, in decimal digits");
+      IdColumn{.name = words[1], .format = *format, .is_bag = words[0] == "bag"});
+  for (size_t i = 3; i < words.size(); ++i) {
+    EMBANK_RETURN_IF_ERROR(ReadIdOption(words, &i, &column));
   }
-  column.vocabulary = bound;
+  if (column.is_list && (column.weights || column.separator != kBagSeparator)) {
+    return NotUnderstood("list", "a list has no separator and no weights");
+  }
+  if (column.weights == column.separator) {
+    return NotUnderstood("weights", "ids and weights have the same sign between them");
+  }
+  return OkStatus();
+}
+
+Status ReadField(const Words& words, ColumnFile* columns) {
+  const std::optional<uint64_t> number =
+      words.size() == 3 ? NumberOf<uint64_t>(words[1]) : std::nullopt;
+  if (!number) return NotUnderstood(words.back(), "field NUMBER NAME");
+  for (const FieldColumn& field : columns->fields) {
+    if (field.number == *number || field.name == words[2]) {
+      return NotUnderstood(words[2], "a field or its name is there twice");
+    }
+  }
+  columns->fields.push_back({*number, words[2]});
   return OkStatus();
 }
 
 Status ReadStatement(const Words& words, ColumnFile* columns) {
+  if (words[0] == "rules") return ReadRules(words, columns);
+  if (words[0] == "format") return ReadFormat(words, columns);
   if (words[0] == "separator") return ReadSeparator(words, columns);
   if (words[0] == "header") return ReadHeader(words, columns);
   if (words[0] == "label") return ReadLabel(words, columns);
   if (words[0] == "dense") return ReadDense(words, columns);
   if (words[0] == "id" || words[0] == "bag") return ReadId(words, columns);
-  return NotUnderstood(words[0], "separator, header, label, dense, id or bag");
+  if (words[0] == "field") return ReadField(words, columns);
+  return NotUnderstood(words[0],
+                       "rules, format, separator, header, label, dense, id, bag or field");
+}
+
+// Reads a line.
+Status ReadLine(std::string_view line, ColumnFile* columns) {
+  if (line.substr(std::min(line.find_first_not_of(kBlanks), line.size())).starts_with('#')) {
+    return OkStatus();
+  }
+  EMBANK_ASSIGN_OR_RETURN(const Words words, SplitWords(line));
+  return words.empty() ? OkStatus() : ReadStatement(words, columns);
+}
+
+// The statements of a file go with its format.
+Status CheckFormat(const ColumnFile& columns, bool needs_label) {
+  if (columns.format != LogFormat::kLibffm && !columns.fields.empty()) {
+    return InvalidArgumentError("column file: fields are of format libffm");
+  }
+  if (columns.format == LogFormat::kCsv) {
+    if (!columns.label.empty() || !needs_label) return OkStatus();
+    return InvalidArgumentError("column file: there is no label");
+  }
+  if (!columns.label.empty() || !columns.dense.empty() || !columns.ids.empty()) {
+    return InvalidArgumentError(
+        StrCat("column file: label, dense, id and bag are of format csv: a line of format ",
+               WordOf(kFormats, columns.format), " names its features itself"));
+  }
+  if (columns.format == LogFormat::kLibsvm || !columns.fields.empty()) return OkStatus();
+  return InvalidArgumentError("column file: format libffm has no field NUMBER NAME");
+}
+
+std::string TextOf(const IdColumn& id) {
+  std::string text =
+      StrCat(id.is_bag ? "bag " : "id ", QuotedName(id.name), " ", WordOf(kIdFormats, id.format));
+  if (id.vocabulary) StrAppend(&text, " below ", *id.vocabulary);
+  if (!id.missing.empty()) {
+    std::string missing;
+    for (const std::string& word : id.missing)
+      missing += (&word == &id.missing[0] ? "" : ",") + word;
+    StrAppend(&text, " missing ", QuotedName(missing));
+  }
+  if (id.separator != kBagSeparator) {
+    StrAppend(&text, " separator ",
+              WordOf(kSeparators, id.separator, std::string_view(&id.separator, 1)));
+  }
+  if (id.weights) {
+    StrAppend(&text, " weights ",
+              WordOf(kSeparators, *id.weights, std::string_view(&*id.weights, 1)));
+  }
+  if (id.is_list) text += " list";
+  return text + '\n';
 }
 
 }  // namespace
 
-StatusOr<ColumnFile> ParseColumnFile(std::string_view text) {
+StatusOr<ColumnFile> ParseColumnFile(std::string_view text, bool needs_label) {
   ColumnFile columns;
-  uint64_t number = 1;
-  for (; !text.empty(); ++number) {
+  for (uint64_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const Words words = SplitWords(text.substr(0, end));
+    const Status status = ReadLine(text.substr(0, end), &columns);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (words.empty() || words[0].starts_with('#')) continue;
-    const Status status = ReadStatement(words, &columns);
     if (!status.ok()) {
       return InvalidArgumentError(StrCat("column file, line ", number, ": ", status.message()));
     }
   }
-  if (columns.label.empty()) return InvalidArgumentError("column file: there is no label");
+  EMBANK_RETURN_IF_ERROR(CheckFormat(columns, needs_label));
   return columns;
 }
 
 std::string TextOf(const ColumnFile& columns) {
-  std::string text = StrCat("separator ", NameOfSeparator(columns.separator), "\nheader ",
-                            columns.has_header ? "yes" : "no", "\nlabel ", columns.label);
+  std::string text = columns.rules == LogRules::kFirst ? "" : "rules 2\n";
+  if (columns.format != LogFormat::kCsv) {
+    StrAppend(&text, "format ", WordOf(kFormats, columns.format), "\n");
+    for (const FieldColumn& field : columns.fields) {
+      StrAppend(&text, "field ", field.number, " ", QuotedName(field.name), "\n");
+    }
+    return text;
+  }
+  StrAppend(&text, "separator ", WordOf(kSeparators, columns.separator), "\nheader ",
+            columns.has_header ? "yes\n" : "no\n");
+  if (!columns.label.empty()) StrAppend(&text, "label ", QuotedName(columns.label));
   if (columns.label_at_least) {
     StrAppend(&text, " at-least ", ExactText(*columns.label_at_least));
   }
-  text += '\n';
+  if (!columns.label.empty()) text += '\n';
   for (const DenseColumn& dense : columns.dense) {
-    StrAppend(&text, "dense ", dense.name, dense.is_log ? " log\n" : "\n");
+    StrAppend(&text, "dense ", QuotedName(dense.name), dense.is_log ? " log" : "",
+              dense.has_flag ? " flag\n" : "\n");
   }
-  for (const IdColumn& id : columns.ids) {
-    StrAppend(&text, id.is_bag ? "bag " : "id ", id.name, " ", NameOfFormat(id.format));
-    if (id.vocabulary) StrAppend(&text, " below ", *id.vocabulary);
-    text += '\n';
-  }
+  for (const IdColumn& id : columns.ids) text += TextOf(id);
   return text;
 }
 

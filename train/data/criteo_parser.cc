@@ -1,8 +1,11 @@
 #include "train/data/criteo_parser.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/str_cat.h"
+#include "train/data/field_value.h"
 #include "train/data/log_value.h"
 
 namespace embank {
@@ -59,6 +62,24 @@ bool TakeHex(Cursor* cursor, uint64_t* id) {
   return all < 16 && cursor->EndsField();
 }
 
+// The field that begins at `begin`; the cursor goes on to its end.
+std::string_view TakeField(Cursor* cursor, const char* begin) {
+  cursor->next = std::find(begin, cursor->end, '\t');
+  return {begin, cursor->next};
+}
+
+// Reads an integer that is not of digits alone.
+LineDefect ReadOther(std::string_view field, LogRules rules, int64_t* value) {
+  *value = 0;
+  if (IsMissingNumber(field, rules)) return LineDefect::kNone;
+  if (rules == LogRules::kFirst) return LineDefect::kBadNumber;
+  const std::optional<WholeNumber> number = ReadWholeNumber(field, rules);
+  // Signs and points count as digits do.
+  if (!number || field.size() > kIntegerDigitsMax) return LineDefect::kBadNumber;
+  *value = static_cast<int64_t>(number->bits);
+  return LineDefect::kNone;
+}
+
 // Goes on behind a tab.
 bool TakeTab(Cursor* cursor) {
   if (!cursor->IsOn('\t')) return false;
@@ -68,31 +89,60 @@ bool TakeTab(Cursor* cursor) {
 
 }  // namespace
 
-CriteoParser::CriteoParser(uint32_t integers, uint32_t ids) {
+CriteoParser::CriteoParser(uint32_t integers, uint32_t ids, LogRules rules, CriteoLabel label)
+    : rules_(rules), label_(label) {
   for (uint32_t i = 1; i <= integers; ++i) columns_.dense.push_back(StrCat("I", i));
   for (uint32_t i = 1; i <= ids; ++i) columns_.ids.push_back(StrCat("C", i));
 }
 
-LineDefect CriteoParser::Parse(std::string_view line, ClickRow* row) const {
+CriteoLabel CriteoParser::LabelOf(std::string_view first_line, uint32_t integers, uint32_t ids) {
+  const auto tabs = static_cast<uint64_t>(std::ranges::count(first_line, '\t'));
+  return tabs + 1 == uint64_t{integers} + ids ? CriteoLabel::kNone : CriteoLabel::kIgnored;
+}
+
+LineDefect CriteoParser::Parse(std::string_view line, ClickRow* row, BadField* bad) const {
   row->dense.resize(columns_.dense.size());
   row->ids.resize(columns_.ids.size());
+  row->label.reset();
   Cursor cursor{line.data(), line.data() + line.size()};
-  if (!cursor.IsOn('0') && !cursor.IsOn('1')) return LineDefect::kBadLabel;
-  row->label = cursor.IsOn('1') ? 1.0f : 0.0f;
-  ++cursor.next;
-  if (!cursor.EndsField()) return LineDefect::kBadLabel;
-  for (float& dense : row->dense) {
-    if (!TakeTab(&cursor)) return LineDefect::kTooFewColumns;
+  if (label_ != CriteoLabel::kNone) {
+    const bool is_click = cursor.IsOn('1');
+    const std::string_view label = TakeField(&cursor, line.data());
+    if (label_ == CriteoLabel::kRead) {
+      if (label.size() != 1 || (!is_click && label[0] != '0')) {
+        return bad->Set(LineDefect::kBadLabel, "1", label);
+      }
+      row->label = is_click ? 1.0f : 0.0f;
+    }
+  }
+  bool is_first = label_ == CriteoLabel::kNone;
+  for (size_t i = 0; i < row->dense.size(); ++i) {
+    if (!std::exchange(is_first, false) && !TakeTab(&cursor)) {
+      return bad->Set(LineDefect::kTooFewColumns, "", line);
+    }
+    const char* const begin = cursor.next;
     int64_t value = 0;
-    if (!cursor.EndsField() && !TakeInteger(&cursor, &value)) return LineDefect::kBadNumber;
-    dense = LogOfCount(value);
+    if (!cursor.EndsField() && !TakeInteger(&cursor, &value)) {
+      const std::string_view field = TakeField(&cursor, begin);
+      const LineDefect defect = ReadOther(field, rules_, &value);
+      if (defect != LineDefect::kNone) return bad->Set(defect, columns_.dense[i], field);
+    }
+    row->dense[i] = LogOfCount(value);
   }
-  for (uint64_t& id : row->ids) {
-    if (!TakeTab(&cursor)) return LineDefect::kTooFewColumns;
-    id = kMissingId;
-    if (!cursor.EndsField() && !TakeHex(&cursor, &id)) return LineDefect::kBadId;
+  for (size_t i = 0; i < row->ids.size(); ++i) {
+    if (!TakeTab(&cursor)) return bad->Set(LineDefect::kTooFewColumns, "", line);
+    const char* const begin = cursor.next;
+    uint64_t id = kMissingId;
+    if (!cursor.EndsField() && !TakeHex(&cursor, &id)) {
+      const std::string_view field = TakeField(&cursor, begin);
+      if (!IsMissingNumber(field, rules_))
+        return bad->Set(LineDefect::kBadId, columns_.ids[i], field);
+      id = kMissingId;
+    }
+    row->ids[i] = id;
   }
-  return cursor.next == cursor.end ? LineDefect::kNone : LineDefect::kTooManyColumns;
+  if (cursor.next != cursor.end) return bad->Set(LineDefect::kTooManyColumns, "", line);
+  return LineDefect::kNone;
 }
 
 }  // namespace embank

@@ -1,13 +1,15 @@
 #include "train/data/csv_parser.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
-#include "base/hash.h"
+#include "base/nearest_word.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "train/data/field_value.h"
+#include "train/data/id_reader.h"
 #include "train/data/log_value.h"
 
 namespace embank {
@@ -61,131 +63,157 @@ class Fields {
   bool is_broken_ = false;
 };
 
-std::optional<double> ParseNumber(std::string_view field) {
-  double number = 0.0;
-  const char* const end = field.data() + field.size();
-  const std::from_chars_result result = std::from_chars(field.data(), end, number);
-  if (result.ec != std::errc() || result.ptr != end || !std::isfinite(number)) return std::nullopt;
-  return number;
+constexpr size_t kShownNames = 20;
+
+// A remedy for a first line that seems to have another separator; empty: it does not.
+std::string OtherSeparator(const std::vector<std::string>& names) {
+  constexpr std::pair<char, const char*> kPossible[] = {
+      {'\t', "tab"}, {';', "semicolon"}, {',', "comma"}, {' ', "space"}};
+  if (names.size() != 1) return "";
+  for (const auto& [separator, name] : kPossible) {
+    if (names[0].find(separator) == std::string::npos) continue;
+    return StrCat("; the column file may lack 'separator ", name, "'");
+  }
+  return "";
 }
 
-LineDefect ParseId(const IdColumn& column, std::string_view text, uint64_t* id) {
-  if (column.format == IdFormat::kText) {
-    *id = TableHash(text);
-    return LineDefect::kNone;
+Status NoColumn(const std::string& name, const std::vector<std::string>& names, bool has_header) {
+  std::string text = StrCat("the file has no column '", name, "'");
+  if (!has_header) {
+    StrAppend(&text, ": its first line has columns 1 to ", names.size());
+    return NotFoundError(text + OtherSeparator(names));
   }
-  const int base = column.format == IdFormat::kHex ? 16 : 10;
-  const char* const end = text.data() + text.size();
-  const std::from_chars_result result = std::from_chars(text.data(), end, *id, base);
-  if (result.ec != std::errc() || result.ptr != end) return LineDefect::kBadId;
-  const bool is_unknown = column.vocabulary && *id >= *column.vocabulary;
-  return is_unknown ? LineDefect::kUnknownId : LineDefect::kNone;
+  const std::string nearest = NearestWord(name, names);
+  if (!nearest.empty()) StrAppend(&text, ", but '", nearest, "'");
+  text += ": it has ";
+  for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) {
+    StrAppend(&text, i == 0 ? "'" : ", '", names[i], "'");
+  }
+  if (names.size() > kShownNames) StrAppend(&text, " and ", names.size() - kShownNames, " more");
+  return NotFoundError(text + OtherSeparator(names));
+}
+
+// A label as data frames and SQL engines write it.
+std::optional<double> TruthOf(std::string_view field) {
+  if (field == "true" || field == "True" || field == "TRUE") return 1.0;
+  if (field == "false" || field == "False" || field == "FALSE") return 0.0;
+  return std::nullopt;
 }
 
 }  // namespace
 
 StatusOr<std::unique_ptr<CsvParser>> CsvParser::Create(const ColumnFile& columns,
-                                                       std::string_view first_line) {
+                                                       std::string_view first_line,
+                                                       bool has_labels) {
   std::vector<std::string> names;
   Fields fields(first_line, columns.separator);
   for (std::string_view field; fields.Next(&field);) {
     names.push_back(columns.has_header ? std::string(field) : StrCat(names.size() + 1));
   }
   if (fields.is_broken()) return InvalidArgumentError("the first line has an open quotation mark");
-  std::unique_ptr<CsvParser> parser(new CsvParser(columns, names.size()));
-  EMBANK_RETURN_IF_ERROR(parser->Place(columns, names));
+  if (has_labels && columns.label.empty()) {
+    return InvalidArgumentError("column file: there is no label");
+  }
+  std::unique_ptr<CsvParser> parser(new CsvParser(columns, std::move(names), has_labels));
+  EMBANK_RETURN_IF_ERROR(parser->Place());
   return parser;
 }
 
-CsvParser::CsvParser(const ColumnFile& columns, size_t count) : file_(columns), uses_(count) {}
+CsvParser::CsvParser(const ColumnFile& columns, std::vector<std::string> names, bool has_labels)
+    : file_(columns), names_(std::move(names)), has_labels_(has_labels), uses_(names_.size()) {}
 
-Status CsvParser::Place(const ColumnFile& columns, const std::vector<std::string>& names) {
-  auto PlaceOne = [&](const std::string& name, Use use, size_t feature) {
-    const auto place = std::ranges::find(names, name);
-    if (place == names.end()) {
-      return NotFoundError(StrCat("the file has no column '", name, "'"));
-    }
-    Column& column = uses_[static_cast<size_t>(place - names.begin())];
-    if (column.use != Use::kIgnored || std::find(place + 1, names.end(), name) != names.end()) {
-      return InvalidArgumentError(StrCat("column '", name, "' is there or named twice"));
-    }
-    column = {use, static_cast<uint32_t>(feature), static_cast<uint32_t>(bags_.size())};
-    return OkStatus();
-  };
-  EMBANK_RETURN_IF_ERROR(PlaceOne(columns.label, Use::kLabel, 0));
-  for (const DenseColumn& dense : columns.dense) {
-    EMBANK_RETURN_IF_ERROR(
-        PlaceOne(dense.name, dense.is_log ? Use::kLogDense : Use::kDense, columns_.dense.size()));
-    columns_.dense.push_back(dense.name);
+Status CsvParser::PlaceOne(const std::string& name, Column column) {
+  const auto place = std::ranges::find(names_, name);
+  if (place == names_.end()) return NoColumn(name, names_, file_.has_header);
+  Column& placed = uses_[static_cast<size_t>(place - names_.begin())];
+  if (placed.use != Use::kIgnored || std::find(place + 1, names_.end(), name) != names_.end()) {
+    return InvalidArgumentError(StrCat("column '", name, "' is there or named twice"));
   }
-  for (const IdColumn& id : columns.ids) {
-    const size_t feature = columns_.ids.size();
-    EMBANK_RETURN_IF_ERROR(PlaceOne(id.name, id.is_bag ? Use::kBag : Use::kId, feature));
-    if (id.is_bag) bags_.push_back({.feature = static_cast<uint32_t>(feature)});
+  placed = column;
+  return OkStatus();
+}
+
+Status CsvParser::Place() {
+  if (has_labels_) EMBANK_RETURN_IF_ERROR(PlaceOne(file_.label, {.use = Use::kLabel}));
+  for (uint32_t i = 0; i < file_.dense.size(); ++i) {
+    const DenseColumn& dense = file_.dense[i];
+    const auto feature = static_cast<uint32_t>(columns_.dense.size());
+    EMBANK_RETURN_IF_ERROR(
+        PlaceOne(dense.name, {.use = Use::kDense, .number = i, .feature = feature}));
+    columns_.dense.push_back(dense.name);
+    if (dense.has_flag) columns_.dense.push_back(dense.name + ".missing");
+  }
+  for (uint32_t i = 0; i < file_.ids.size(); ++i) {
+    const IdColumn& id = file_.ids[i];
+    const auto bag = static_cast<uint32_t>(bags_.size());
+    EMBANK_RETURN_IF_ERROR(
+        PlaceOne(id.name, {.use = id.is_bag ? Use::kBag : Use::kId, .number = i, .feature = bag}));
+    if (id.is_bag) bags_.push_back({.feature = i});
     columns_.ids.push_back(id.name);
   }
   return OkStatus();
 }
 
-LineDefect CsvParser::Parse(std::string_view line, ClickRow* row) const {
+LineDefect CsvParser::Parse(std::string_view line, ClickRow* row, BadField* bad) const {
   row->dense.resize(columns_.dense.size());
   row->ids.resize(columns_.ids.size());
   if (row->bags.size() != bags_.size()) row->bags = bags_;
+  if (!has_labels_) row->label.reset();
   Fields fields(line, file_.separator);
   std::string_view field;
-  for (const Column& column : uses_) {
+  for (size_t i = 0; i < uses_.size(); ++i) {
     if (!fields.Next(&field)) {
-      return fields.is_broken() ? LineDefect::kOpenQuote : LineDefect::kTooFewColumns;
+      return bad->Set(fields.is_broken() ? LineDefect::kOpenQuote : LineDefect::kTooFewColumns, "",
+                      line);
     }
-    const LineDefect defect = Take(column, field, row);
-    if (defect != LineDefect::kNone) return defect;
+    std::string_view wrong = field;
+    const LineDefect defect = Take(uses_[i], field, row, &wrong);
+    if (defect != LineDefect::kNone) return bad->Set(defect, names_[i], wrong);
   }
-  if (fields.Next(&field)) return LineDefect::kTooManyColumns;
-  return fields.is_broken() ? LineDefect::kOpenQuote : LineDefect::kNone;
+  if (fields.Next(&field)) return bad->Set(LineDefect::kTooManyColumns, "", line);
+  return fields.is_broken() ? bad->Set(LineDefect::kOpenQuote, "", line) : LineDefect::kNone;
 }
 
-LineDefect CsvParser::Take(const Column& column, std::string_view field, ClickRow* row) const {
+LineDefect CsvParser::Take(const Column& column, std::string_view field, ClickRow* row,
+                           std::string_view* wrong) const {
   switch (column.use) {
     case Use::kIgnored:
       return LineDefect::kNone;
     case Use::kLabel:
       return TakeLabel(field, row);
     case Use::kDense:
-    case Use::kLogDense: {
-      const std::optional<double> number = field.empty() ? 0.0 : ParseNumber(field);
-      if (!number.has_value()) return LineDefect::kBadNumber;
-      row->dense[column.feature] =
-          column.use == Use::kLogDense ? LogOfNumber(*number) : static_cast<float>(*number);
-      return std::isfinite(row->dense[column.feature]) ? LineDefect::kNone : LineDefect::kBadNumber;
-    }
+      return TakeDense(column, field, row);
     case Use::kBag:
-      return TakeBag(field, &row->bags[column.bag]);
+      return IdReader(file_.ids[column.number], file_.rules)
+          .ReadBag(field, &row->bags[column.feature], wrong);
     case Use::kId:
-      row->ids[column.feature] = kMissingId;
-      if (field.empty()) return LineDefect::kNone;
-      return ParseId(file_.ids[column.feature], field, &row->ids[column.feature]);
+      return IdReader(file_.ids[column.number], file_.rules)
+          .ReadId(field, &row->ids[column.number]);
   }
   return LineDefect::kNone;
 }
 
-LineDefect CsvParser::TakeBag(std::string_view field, RowBag* bag) const {
-  bag->ids.clear();
-  for (bool is_last = field.empty(); !is_last;) {
-    const size_t end = std::min(field.find(kBagSeparator), field.size());
-    const std::string_view text = field.substr(0, end);
-    is_last = end == field.size();
-    if (!is_last) field.remove_prefix(end + 1);
-    if (text.empty()) return LineDefect::kBadId;
-    if (bag->ids.size() == kBagIdsMax) return LineDefect::kTooManyIds;
-    const LineDefect defect = ParseId(file_.ids[bag->feature], text, &bag->ids.emplace_back());
-    if (defect != LineDefect::kNone) return defect;
-  }
-  return LineDefect::kNone;
+// A field that is no number. A comma is that of a decimal where it does not separate fields.
+LineDefect CsvParser::BadNumber(std::string_view field, LineDefect otherwise) const {
+  return file_.separator != ',' && HasDecimalComma(field) ? LineDefect::kDecimalComma : otherwise;
+}
+
+LineDefect CsvParser::TakeDense(const Column& column, std::string_view field, ClickRow* row) const {
+  const DenseColumn& dense = file_.dense[column.number];
+  std::optional<double> number = ReadNumber(field, file_.rules);
+  const bool is_missing = !number && IsMissingNumber(field, file_.rules);
+  if (is_missing) number = 0.0;
+  if (!number) return BadNumber(field, LineDefect::kBadNumber);
+  float& value = row->dense[column.feature];
+  value = dense.is_log ? LogOfNumber(*number) : static_cast<float>(*number);
+  if (dense.has_flag) row->dense[column.feature + 1] = is_missing ? 1.0f : 0.0f;
+  return std::isfinite(value) ? LineDefect::kNone : LineDefect::kBadNumber;
 }
 
 LineDefect CsvParser::TakeLabel(std::string_view field, ClickRow* row) const {
-  const std::optional<double> number = ParseNumber(field);
-  if (!number.has_value()) return LineDefect::kBadLabel;
+  std::optional<double> number = ReadNumber(field, file_.rules);
+  if (!number && file_.rules != LogRules::kFirst && !file_.label_at_least) number = TruthOf(field);
+  if (!number) return BadNumber(field, LineDefect::kBadLabel);
   if (!file_.label_at_least.has_value() && *number != 0.0 && *number != 1.0) {
     return LineDefect::kBadLabel;
   }

@@ -15,37 +15,40 @@
 
 namespace embank {
 
-// Empty dense fields are 0, empty ids are kMissingId, and empty bags have no id.
+// Missing dense numbers are 0, missing ids are kMissingId, and missing bags have no id.
 class CsvParser final : public LineParser {
  public:
-  // More ids in a bag break its line. 2^20 samples * 4,095 ids < 2^32, the range of an offset.
-  static constexpr size_t kBagIdsMax = 4095;
-
   // Makes a parser for a file whose first line is `first_line`: its header, or a sample.
-  // NOT_FOUND: a column of the column file is not in the file.
+  // NOT_FOUND: a column of the column file is not in the file; the message names those that are.
   // INVALID_ARGUMENT: the header is broken, or has a column twice that is needed.
   static StatusOr<std::unique_ptr<CsvParser>> Create(const ColumnFile& columns,
-                                                     std::string_view first_line);
+                                                     std::string_view first_line,
+                                                     bool has_labels = true);
 
   const ClickColumns& columns() const override { return columns_; }
-  LineDefect Parse(std::string_view line, ClickRow* row) const override;
+  LineDefect Parse(std::string_view line, ClickRow* row, BadField* bad) const override;
 
  private:
-  // A column of the file: what it is, and its number among the dense features or ids.
-  enum class Use { kIgnored, kLabel, kDense, kLogDense, kId, kBag };
+  // A column of the file: what it is, and its number in the column file.
+  enum class Use { kIgnored, kLabel, kDense, kId, kBag };
   struct Column {
     Use use = Use::kIgnored;
-    uint32_t feature = 0;
-    uint32_t bag = 0;  // its number among the bags
+    uint32_t number = 0;
+    uint32_t feature = 0;  // among the dense features, or the bags
   };
 
-  CsvParser(const ColumnFile& columns, size_t count);
-  Status Place(const ColumnFile& columns, const std::vector<std::string>& names);
-  LineDefect Take(const Column& column, std::string_view field, ClickRow* row) const;
+  CsvParser(const ColumnFile& columns, std::vector<std::string> names, bool has_labels);
+  Status Place();
+  Status PlaceOne(const std::string& name, Column column);
+  LineDefect Take(const Column& column, std::string_view field, ClickRow* row,
+                  std::string_view* wrong) const;
   LineDefect TakeLabel(std::string_view field, ClickRow* row) const;
-  LineDefect TakeBag(std::string_view field, RowBag* bag) const;
+  LineDefect TakeDense(const Column& column, std::string_view field, ClickRow* row) const;
+  LineDefect BadNumber(std::string_view field, LineDefect otherwise) const;
 
   const ColumnFile file_;
+  const std::vector<std::string> names_;  // of the columns of the file
+  const bool has_labels_;
   ClickColumns columns_;
   std::vector<Column> uses_;
   std::vector<RowBag> bags_;  // the empty bags of a row

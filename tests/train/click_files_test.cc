@@ -1,0 +1,72 @@
+// The files of paths, directories and patterns.
+#include "train/data/click_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/scratch_directory.h"
+
+namespace embank::test::click_files_test {
+namespace {
+
+using testing::HasSubstr;
+using Names = std::vector<std::string>;
+
+class ClickFilesTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& name) { std::ofstream(directory_.path() + "/" + name) << "1"; }
+
+  // The files of names in the directory, without its path.
+  StatusOr<Names> Find(const Names& names) {
+    Names words;
+    for (const std::string& name : names) {
+      words.push_back(name == "-" ? name : directory_.path() + "/" + name);
+    }
+    StatusOr<Names> files = FilesOf(words);
+    if (!files.ok()) return files;
+    for (std::string& file : *files) {
+      if (file != "-") file = file.substr(directory_.path().size() + 1);
+    }
+    return files;
+  }
+
+  const ScratchDirectory directory_;
+};
+
+TEST_F(ClickFilesTest, AreThoseOfPatternsAndDirectoriesByName) {
+  for (const char* const name : {"day_1", "day_0", "day_10", "other"}) Write(name);
+  std::filesystem::create_directories(directory_.path() + "/parts/deeper");
+  for (const char* const name :
+       {"parts/b.csv", "parts/a.csv", "parts/.crc", "parts/_SUCCESS", "parts/deeper/c.csv"}) {
+    Write(name);
+  }
+  EXPECT_EQ(*Find({"day_1"}), Names{"day_1"});
+  EXPECT_EQ(*Find({"day_*"}), (Names{"day_0", "day_1", "day_10"}));
+  EXPECT_EQ(*Find({"day_[12]", "-", "day_?"}), (Names{"day_1", "-", "day_0", "day_1"}));
+  EXPECT_EQ(*Find({"parts"}), (Names{"parts/a.csv", "parts/b.csv"}));
+  EXPECT_EQ(*Find({"p*"}), (Names{"parts/a.csv", "parts/b.csv"}));
+  EXPECT_EQ(*Find({"parts/_SUCCESS"}), Names{"parts/_SUCCESS"}) << "it is named";
+}
+
+TEST_F(ClickFilesTest, MayHaveTheCharactersOfAPattern) {
+  Write("day [1].csv");
+  Write("day 1.csv");
+  EXPECT_EQ(*Find({"day [1].csv"}), Names{"day [1].csv"});
+}
+
+TEST_F(ClickFilesTest, NameTheWordForWhichThereIsNone) {
+  std::filesystem::create_directory(directory_.path() + "/empty");
+  for (const char* const name : {"no-such-file", "no*", "empty"}) {
+    const Status status = Find({name}).status();
+    EXPECT_TRUE(IsNotFound(status)) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(directory_.path() + "/" + name));
+  }
+}
+
+}  // namespace
+}  // namespace embank::test::click_files_test

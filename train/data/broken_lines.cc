@@ -1,0 +1,65 @@
+#include "train/data/broken_lines.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/str_cat.h"
+#include "base/utf8.h"
+
+namespace embank {
+namespace {
+
+constexpr size_t kShownCharacters = 40;
+
+bool IsNumber(std::string_view name) {
+  return std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The first characters of a text in quotation marks; what cannot be printed is escaped.
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (size_t shown = 0; !text.empty() && shown < kShownCharacters; ++shown) {
+    const auto byte = static_cast<uint8_t>(text[0]);
+    const size_t bytes = Utf8CharacterBytes(text);
+    if (byte == '\t') {
+      quoted += "\\t";
+    } else if (byte == '"' || byte == '\\') {
+      quoted += '\\';
+      quoted += text[0];
+    } else if (bytes == 0 || byte < ' ' || byte == 0x7F) {
+      quoted += StrCat("\\x", Hex(uint32_t{byte}, 2));
+    } else {
+      quoted += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<size_t>(bytes, 1));
+  }
+  return quoted + (text.empty() ? "\"" : "...\"");
+}
+
+}  // namespace
+
+std::string TextOf(const BrokenKind& kind) {
+  std::string text = StrCat(kind.file, ", line ", kind.number, ": ", DefectText(kind.defect));
+  const BadField& bad = kind.bad;
+  if (!bad.text.empty() || !bad.column.empty()) StrAppend(&text, ": ", Quoted(bad.text));
+  if (!bad.column.empty()) {
+    const char* const mark = IsNumber(bad.column) ? "" : "'";
+    StrAppend(&text, " in column ", mark, bad.column, mark);
+  }
+  if (kind.count > 1) StrAppend(&text, " (", kind.count, " such lines)");
+  return text;
+}
+
+void BrokenLines::Add(LineDefect defect, const BadField& bad, const std::string& file,
+                      uint64_t number) {
+  ++count;
+  const auto kind = std::ranges::find_if(
+      kinds, [&](const BrokenKind& k) { return k.defect == defect && k.bad.column == bad.column; });
+  if (kind != kinds.end()) {
+    ++kind->count;
+  } else if (kinds.size() < kNamedMax) {
+    kinds.push_back({defect, bad, file, number});
+  }
+}
+
+}  // namespace embank

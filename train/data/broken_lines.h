@@ -1,0 +1,38 @@
+// The broken lines of a click log: how many there are, and the first one of each kind.
+#ifndef EMBANK_TRAIN_DATA_BROKEN_LINES_H_
+#define EMBANK_TRAIN_DATA_BROKEN_LINES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/data/line_parser.h"
+
+namespace embank {
+
+// Broken lines of one kind: they have the same defect in the same column.
+struct BrokenKind {
+  LineDefect defect = LineDefect::kNone;
+  BadField bad;  // of the first one, and so are its file and number
+  std::string file;
+  uint64_t number = 0;  // in the file
+  uint64_t count = 1;
+};
+
+// Returns a phrase with file, line, column, text and count of a kind:
+//   log.csv, line 7: a dense feature is no number: "3O" in column 'age' (17 such lines)
+std::string TextOf(const BrokenKind& kind);
+
+struct BrokenLines {
+  static constexpr uint32_t kNamedMax = 10;
+
+  uint64_t count = 0;
+  std::vector<BrokenKind> kinds;  // the first kNamedMax that came
+
+  // Counts a line of `file`.
+  void Add(LineDefect defect, const BadField& bad, const std::string& file, uint64_t number);
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_DATA_BROKEN_LINES_H_

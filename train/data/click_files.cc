@@ -1,0 +1,73 @@
+#include "train/data/click_files.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "train/bytes/byte_source.h"
+#include "train/bytes/errno_status.h"
+
+namespace embank {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+Status AppendDirectory(const std::string& path, Paths* files) {
+  Paths found;
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator(path, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code of_entry;
+    if (name.starts_with('.') || name.starts_with('_')) continue;
+    if (entry->is_regular_file(of_entry)) found.push_back(entry->path().string());
+  }
+  if (error) return ErrnoStatus(error.value(), StrCat(path, ": cannot read"));
+  if (found.empty()) return NotFoundError(StrCat(path, ": is a directory without files"));
+  std::ranges::sort(found);
+  files->insert(files->end(), found.begin(), found.end());
+  return OkStatus();
+}
+
+// The paths that a pattern fits, in order.
+StatusOr<Paths> Matches(const std::string& pattern) {
+  glob_t found{};
+  const int result = glob(pattern.c_str(), 0, nullptr, &found);
+  Paths paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (result == GLOB_NOMATCH) return NotFoundError(StrCat(pattern, ": no file fits the pattern"));
+  if (result != 0) return UnknownError(StrCat(pattern, ": cannot look for files"));
+  return paths;
+}
+
+}  // namespace
+
+StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> words) {
+  Paths files;
+  for (const std::string& word : words) {
+    std::error_code error;
+    Paths paths = {word};
+    const bool is_pattern = word.find_first_of("*?[") != std::string::npos;
+    if (is_pattern && !std::filesystem::exists(word, error)) {
+      EMBANK_ASSIGN_OR_RETURN(paths, Matches(word));
+    }
+    for (const std::string& path : paths) {
+      if (path == kStandardInput) {
+        files.push_back(path);
+      } else if (std::filesystem::is_directory(path, error)) {
+        EMBANK_RETURN_IF_ERROR(AppendDirectory(path, &files));
+      } else if (error) {
+        return ErrnoStatus(error.value(), StrCat(path, ": cannot open"));
+      } else {
+        files.push_back(path);
+      }
+    }
+  }
+  return files;
+}
+
+}  // namespace embank
