@@ -21,8 +21,9 @@ constexpr float kInitial = 3.0f;
 
 uint32_t DimOf(size_t feature) { return feature < 3 ? 4 : 8; }
 bool HasBags(size_t feature) { return feature % 2 == 1; }
+bool HasWeights(size_t feature) { return feature == 3; }
 
-// Ragged and empty bags for every other feature.
+// Ragged and empty bags for every other feature, one of them with weights.
 ClickBatch MakeBatch(uint32_t samples, Random* random) {
   ClickBatch batch;
   batch.samples = samples;
@@ -32,11 +33,18 @@ ClickBatch MakeBatch(uint32_t samples, Random* random) {
     if (HasBags(i)) feature.offsets.push_back(0);
     for (uint32_t sample = 0; sample < samples; ++sample) {
       const uint64_t ids = HasBags(i) ? random->Bits() % 5 : 1;
-      for (uint64_t k = 0; k < ids; ++k) feature.ids.push_back(random->Bits() % 20);
+      for (uint64_t k = 0; k < ids; ++k) {
+        feature.ids.push_back(random->Bits() % 20);
+        if (HasWeights(i)) feature.weights.push_back(static_cast<float>(random->Bits() % 5) - 2.0f);
+      }
       if (HasBags(i)) feature.offsets.push_back(static_cast<uint32_t>(feature.ids.size()));
     }
   }
   return batch;
+}
+
+float WeightOf(const FeatureIds& feature, uint32_t position) {
+  return feature.weights.empty() ? 1.0f : feature.weights[position];
 }
 
 SampleRange BagOf(const FeatureIds& feature, uint32_t sample) {
@@ -92,7 +100,7 @@ class EmbeddingPassTest : public ::testing::Test {
             const auto gradient = static_cast<float>(random->Bits() % 7) - 3.0f;
             gradients.Row(sample)[d] = gradient;
             for (uint32_t k = bag.begin; k < bag.end; ++k) {
-              Row(i, batch.features[i].ids[k], d) -= gradient;
+              Row(i, batch.features[i].ids[k], d) -= WeightOf(batch.features[i], k) * gradient;
             }
           }
         }
@@ -113,7 +121,7 @@ class EmbeddingPassTest : public ::testing::Test {
         for (uint32_t d = 0; d < DimOf(i); ++d) {
           float sum = 0.0f;
           for (uint32_t k = bag.begin; k < bag.end; ++k) {
-            sum += Row(i, batch.features[i].ids[k], d);
+            sum += WeightOf(batch.features[i], k) * Row(i, batch.features[i].ids[k], d);
           }
           ASSERT_EQ(vectors.Row(sample)[d], sum) << "feature " << i << ", sample " << sample;
         }

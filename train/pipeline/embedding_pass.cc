@@ -21,6 +21,19 @@ void AddTo(const float* __restrict from, uint32_t dim, float* __restrict sum) {
   for (uint32_t i = 0; i < dim; ++i) sum[i] += from[i];
 }
 
+// The first one of a sum is copied: nothing is added to 0, which would change the sign of -0.
+void Assign(const float* __restrict from, uint32_t dim, float* __restrict sum) {
+  std::memcpy(sum, from, dim * sizeof(float));
+}
+
+void AddTimes(float weight, const float* __restrict from, uint32_t dim, float* __restrict sum) {
+  for (uint32_t i = 0; i < dim; ++i) sum[i] += weight * from[i];
+}
+
+void AssignTimes(float weight, const float* __restrict from, uint32_t dim, float* __restrict sum) {
+  for (uint32_t i = 0; i < dim; ++i) sum[i] = weight * from[i];
+}
+
 bool AreFinite(std::span<const float> numbers) {
   bool are_finite = true;
   for (const float number : numbers) {
@@ -60,6 +73,7 @@ void EmbeddingPass::Begin(const ClickBatch* batch) {
     const FeatureIds& ids = Ids(i);
     EMBANK_CHECK(ids.offsets.empty() ? ids.ids.size() == batch->samples
                                      : ids.offsets.size() == uint64_t{batch->samples} + 1);
+    EMBANK_CHECK(ids.weights.empty() || ids.weights.size() == ids.ids.size());
     const uint32_t dim = features_[i].dim;
     FeatureMemory& memory = memory_[i];
     Grow(ids.ids.size(), &memory.unique);
@@ -144,7 +158,15 @@ void EmbeddingPass::StitchReduce(const Pack& pack, uint32_t slice) {
         std::fill_n(vector, dim, 0.0f);
         continue;
       }
-      std::memcpy(vector, row(bag.begin), dim * sizeof(float));
+      const std::span<const float> weights = Ids(i).weights;
+      if (!weights.empty()) {
+        AssignTimes(weights[bag.begin], row(bag.begin), dim, vector);
+        for (uint32_t position = bag.begin + 1; position < bag.end; ++position) {
+          AddTimes(weights[position], row(position), dim, vector);
+        }
+        continue;
+      }
+      Assign(row(bag.begin), dim, vector);
       for (uint32_t position = bag.begin + 1; position < bag.end; ++position) {
         AddTo(row(position), dim, vector);
       }
@@ -158,7 +180,7 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
     FeatureMemory& memory = memory_[i];
     const uint32_t dim = features_[i].dim;
     float* const sums = memory.sums.data() + memory.unique_begin[slice] * dim;
-    // A first gradient is copied: nothing is added to 0, which would change the sign of -0.
+    const std::span<const float> weights = Ids(i).weights;
     uint32_t next_unseen = 0;
     if (Seeded(SeededBug::kSumsInAnotherOrder)) {
       std::reverse(memory.gradients.begin(),
@@ -171,11 +193,14 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
         const uint32_t place = memory.index[position];
         float* const sum = sums + uint64_t{place} * dim;
         // Places follow first occurrences.
-        if (place == next_unseen) {
-          std::memcpy(sum, gradient, dim * sizeof(float));
-          ++next_unseen;
+        const bool is_first = place == next_unseen;
+        if (is_first) ++next_unseen;
+        if (weights.empty()) {
+          is_first ? Assign(gradient, dim, sum) : AddTo(gradient, dim, sum);
+        } else if (is_first) {
+          AssignTimes(weights[position], gradient, dim, sum);
         } else {
-          AddTo(gradient, dim, sum);
+          AddTimes(weights[position], gradient, dim, sum);
         }
       }
     }

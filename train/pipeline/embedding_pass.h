@@ -53,10 +53,11 @@ class EmbeddingPass {
   // Reads the rows of the distinct ids of a micro-batch: one packed lookup. The statuses of
   // LookupPacked.
   Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule);
-  // Writes the vectors of a slice: the sum of the rows of each bag, zeros for an empty one.
+  // Writes the vectors of a slice: the sum of the rows of each bag, times their weights where it
+  // has some; zeros for an empty one.
   void StitchReduce(const Pack& pack, uint32_t slice);
 
-  // Adds the gradients of a slice's vectors by row.
+  // Adds the gradients of a slice's vectors by row, times the weight that the row has in each bag.
   void SumGradients(const Pack& pack, uint32_t slice);
   // Makes a step of the optimizer for each distinct id of the batch: one packed call. Leaves out
   // the ids whose sum in a slice, or whose step, is not finite: their rows stay as they are. The
