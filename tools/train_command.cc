@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "train/data/epochs.h"
 #include "train/generator/click_schema.h"
 #include "train/models/model_table.h"
 
@@ -16,6 +17,8 @@ namespace {
 constexpr uint64_t kSamplesMax = uint64_t{1} << 40;
 // All of them are in memory at once for the best AUC: about 1 GiB of criteo-kaggle.
 constexpr uint64_t kEvalSamplesMax = uint64_t{1} << 22;
+// The window is in memory: about 1 GiB of criteo-kaggle.
+constexpr uint32_t kShuffleMax = 1u << 22;
 // No machine has more, and sums of a few such sizes do not wrap.
 constexpr uint64_t kBytesMax = uint64_t{1} << 60;
 constexpr uint32_t kCopiesUpToMax = 16;
@@ -99,6 +102,14 @@ Status Complete(TrainCommand* command) {
     return InvalidArgumentError(
         StrCat("--samples is ", command->samples, "; it must be 1 to ", kSamplesMax));
   }
+  if (command->epochs == 0 || command->epochs > Epochs::kEpochsMax) {
+    return InvalidArgumentError(
+        StrCat("--epochs is ", command->epochs, "; it must be 1 to ", Epochs::kEpochsMax));
+  }
+  if (command->shuffle > kShuffleMax) {
+    return InvalidArgumentError(
+        StrCat("--shuffle is ", command->shuffle, "; it must be at most ", kShuffleMax));
+  }
   const bool is_eval_size = command->eval_samples >= 2 && command->eval_samples <= kEvalSamplesMax;
   if (command->eval_samples > 0 && !is_eval_size) {
     return InvalidArgumentError(StrCat("--eval-samples is ", command->eval_samples,
@@ -168,6 +179,10 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--eval", command->eval, "click log for the evaluation behind the training");
   app->add_option("--eval-samples", command->eval_samples,
                   "generated samples for the evaluation, behind those of the training");
+  app->add_option("--epochs", command->epochs, "times that the data are trained")
+      ->capture_default_str();
+  app->add_option("--shuffle", command->shuffle,
+                  "give the samples of each window of so many in random order, by --seed");
   app->add_option("--steps", command->steps, "the last step; without: all data");
   app->add_option("--untimed-steps", command->untimed_steps,
                   "first steps that the figures of speed leave out");

@@ -26,6 +26,8 @@ struct TrainCommand {
   SchemaScale scale;      // of `generate`
   uint64_t samples = 1'000'000;
   uint64_t eval_samples = 0;
+  uint32_t epochs = 1;
+  uint32_t shuffle = 0;           // samples of a window whose order is random; 0: none is
   std::optional<uint64_t> steps;  // the last one; without: all data
   uint64_t untimed_steps = 0;
   uint64_t checkpoint_every = 0;

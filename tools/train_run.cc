@@ -1,5 +1,6 @@
 #include "tools/train_run.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/clock.h"
@@ -17,6 +19,8 @@
 #include "tools/train_data.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
+#include "train/data/epochs.h"
+#include "train/data/shuffled_samples.h"
 #include "train/pipeline/trace_picture.h"
 
 namespace embank {
@@ -87,6 +91,34 @@ std::string TextOf(const TierAnswers& answers) {
   return text.data();
 }
 
+// The share of a run that is done, and the time that is left at its rate so far. `before` was done
+// before these seconds.
+std::string TextOfTime(double fraction, double before, double seconds) {
+  std::array<char, 80> text;
+  const int size = std::snprintf(text.data(), text.size(), "%.1f %%", 100.0 * fraction);
+  // From less of the data, no rate is known.
+  constexpr double kFractionMin = 1e-4;
+  if (fraction - before < kFractionMin) return text.data();
+  const double left = seconds * (1.0 - fraction) / (fraction - before);
+  const auto whole = static_cast<unsigned long long>(left + 0.5);
+  std::snprintf(text.data() + size, text.size() - static_cast<size_t>(size), ", %llu:%02llu left",
+                whole / 60, whole % 60);
+  return text.data();
+}
+
+// The rows of a run, and where lookups found them if there are several tiers.
+std::string TextOfTiers(const Trainer& trainer) {
+  const TierRows rows = CountRows(trainer);
+  const StoreOptions& store = trainer.store().options();
+  if (store.path.empty() && store.hbm_bytes == 0) return StrCat("rows ", rows.dram);
+  std::string text = "rows";
+  if (store.hbm_bytes > 0) StrAppend(&text, " ", rows.hbm, " hbm,");
+  StrAppend(&text, " ", rows.dram, " dram");
+  if (!store.pmem_path.empty()) StrAppend(&text, ", ", rows.pmem, " pmem");
+  if (!store.path.empty()) StrAppend(&text, ", ", rows.ssd, " ssd");
+  return StrCat(text, "  hit ratio ", TextOf(CountAnswers(trainer)));
+}
+
 // Writes the dense parameters as little-endian float32 numbers.
 Status WriteWeights(std::span<const float> weights, const std::string& path) {
   static_assert(std::endian::native == std::endian::little);
@@ -149,14 +181,9 @@ Status TrainRun::Open() {
 
 Status TrainRun::OpenBy(LogRules rules) {
   trainer_.reset();
-  if (command_.generate.empty()) {
-    EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
-                            OpenLog(command_, "--data", {&command_.data, 1}, rules));
-    log_ = log.get();
-    source_ = std::move(log);
-  } else {
-    EMBANK_ASSIGN_OR_RETURN(source_, OpenGenerator(command_, command_.samples));
-  }
+  rules_ = rules;
+  EMBANK_ASSIGN_OR_RETURN(
+      source_, Epochs::Open([this](uint32_t epoch) { return OpenEpoch(epoch); }, command_.epochs));
   EMBANK_RETURN_IF_ERROR(OpenEvaluation(rules));
   ClickColumns columns = source_->columns();
   EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_, rules));
@@ -166,6 +193,22 @@ Status TrainRun::OpenBy(LogRules rules) {
                                           ": give --resume, or another directory"));
   }
   return OkStatus();
+}
+
+// Each epoch has an order of its own.
+StatusOr<std::unique_ptr<ClickSource>> TrainRun::OpenEpoch(uint32_t epoch) {
+  std::unique_ptr<ClickSource> source;
+  if (command_.generate.empty()) {
+    EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
+                            OpenLog(command_, "--data", {&command_.data, 1}, rules_));
+    log_ = log.get();
+    source = std::move(log);
+  } else {
+    EMBANK_ASSIGN_OR_RETURN(source, OpenGenerator(command_, command_.samples));
+  }
+  if (command_.shuffle == 0) return source;
+  const uint64_t seed = HashKey(command_.trainer.seed, epoch);
+  return std::make_unique<ShuffledSamples>(std::move(source), command_.shuffle, seed);
 }
 
 // The evaluation has the samples behind those of the training, or a file of its own.
@@ -235,6 +278,7 @@ void TrainRun::BeginTiming() {
   begin_ns_ = SteadyClock()->NowNs();
   next_line_ = kSecondsPerLine;
   samples_before_ = scores_.samples();
+  fraction_before_ = Fraction();
   split_before_ = trainer_->seconds();
 }
 
@@ -263,6 +307,7 @@ void TrainRun::TakeFigures() {
 }
 
 Status TrainRun::Train() {
+  fraction_ = source_->FractionRead();
   BeginTiming();
   BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch);
   uint64_t saved = trainer_->steps();
@@ -272,6 +317,7 @@ Status TrainRun::Train() {
       if (trainer_->steps() == 0) return DataLossError("the data of the training have no sample");
       break;
     }
+    fraction_ = batches.FractionRead();
     EMBANK_RETURN_IF_ERROR(Step(*batch));
     const bool is_due =
         command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
@@ -329,28 +375,29 @@ Status TrainRun::Evaluate() {
   return OkStatus();
 }
 
+// The part of the run that is done, 0 to 1.
+double TrainRun::Fraction() const {
+  if (!command_.steps || *command_.steps == 0) return fraction_;
+  return std::max(fraction_,
+                  static_cast<double>(trainer_->steps()) / static_cast<double>(*command_.steps));
+}
+
 // Its own time is left out of the figures: an AUC sorts all its samples.
 void TrainRun::Show() {
   const double seconds = SecondsSince(begin_ns_);
   if (seconds < next_line_) return;
   next_line_ = seconds + kSecondsPerLine;
   const uint64_t shown_ns = SteadyClock()->NowNs();
-  const TierRows rows = CountRows(*trainer_);
   const Trainer::LeftOut left = trainer_->left_out();
   const std::string left_out = left.rows + left.dense_steps == 0
                                    ? ""
                                    : StrCat("  not finite ", left.rows, " steps of rows, ",
                                             left.dense_steps, " of dense parameters");
-  std::fprintf(stderr,
-               "step %llu  %.0f samples/s  logloss %.5f  auc %.4f  rows %llu hbm, %llu dram, "
-               "%llu pmem, %llu ssd  hit ratio %s%s\n",
+  std::fprintf(stderr, "step %llu  %s  %.0f samples/s  logloss %.5f  auc %.4f  %s%s\n",
                static_cast<unsigned long long>(trainer_->steps()),
+               TextOfTime(Fraction(), fraction_before_, seconds).c_str(),
                static_cast<double>(scores_.samples() - samples_before_) / seconds, scores_.loss(),
-               scores_.auc(), static_cast<unsigned long long>(rows.hbm),
-               static_cast<unsigned long long>(rows.dram),
-               static_cast<unsigned long long>(rows.pmem),
-               static_cast<unsigned long long>(rows.ssd), TextOf(CountAnswers(*trainer_)).c_str(),
-               left_out.c_str());
+               scores_.auc(), TextOfTiers(*trainer_).c_str(), left_out.c_str());
   begin_ns_ += SteadyClock()->NowNs() - shown_ns;
 }
 

@@ -77,6 +77,7 @@ class TrainRun {
  private:
   Status Open();
   Status OpenBy(LogRules rules);
+  StatusOr<std::unique_ptr<ClickSource>> OpenEpoch(uint32_t epoch);
   Status OpenEvaluation(LogRules rules);
   Status TrainAndReport();
   Status Train();
@@ -86,6 +87,7 @@ class TrainRun {
   void BeginTiming();
   void TakeFigures();
   void Show();
+  double Fraction() const;
   void Print() const;
   Status WriteJson() const;
   bool IsDone() const { return command_.steps && trainer_->steps() >= *command_.steps; }
@@ -93,13 +95,16 @@ class TrainRun {
   const TrainCommand& command_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<ClickSource> source_, eval_source_;
-  const ClickReader* log_ = nullptr;       // the source, if it is a file
+  const ClickReader* log_ = nullptr;       // that of the present epoch, if it is a file
   const ClickReader* eval_log_ = nullptr;  // that of the evaluation
+  LogRules rules_ = kNewestRules;
   uint64_t begin_ns_ = 0;
   uint64_t steps_ = 0;           // of this run
   uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out
   StepSeconds split_before_;
   double next_line_ = 0.0;
+  double fraction_before_ = 0.0;  // of the data, before the steps that are timed
+  double fraction_ = 0.0;         // behind the last step
   double best_auc_ = 0.0;
   Scores scores_, eval_;
   TrainFigures figures_;

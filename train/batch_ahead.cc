@@ -10,7 +10,7 @@ BatchAhead::BatchAhead(ClickSource* source, const Trainer* trainer, uint32_t sam
     : source_(source),
       trainer_(trainer),
       samples_(samples),
-      position_(source->position()),
+      present_{.status = {}, .position = source->position(), .fraction = 0.0, .batch = {}},
       executor_(MakeThreadPool(1)),
       task_(executor_->MakeBackgroundTask([this] {
         MutexLock lock(&mutex_);
@@ -25,6 +25,7 @@ void BatchAhead::ReadNext() {
   const StatusOr<uint32_t> samples = source_->Next(samples_, &next_.batch);
   next_.status = samples.status();
   next_.position = source_->position();
+  next_.fraction = source_->FractionRead();
   is_read_ = true;
   if (!samples.ok() || *samples == 0 || trainer_ == nullptr) return;
   const Status prefetched = trainer_->Prefetch(next_.batch);
@@ -41,7 +42,6 @@ StatusOr<const ClickBatch*> BatchAhead::Next() {
     std::swap(present_, next_);
     is_read_ = false;
   }
-  position_ = present_.position;
   task_->Wake();
   return &present_.batch;
 }

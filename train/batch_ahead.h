@@ -28,12 +28,15 @@ class BatchAhead {
   StatusOr<const ClickBatch*> Next();
 
   // The position of the data behind the last batch that Next returned.
-  uint64_t position() const { return position_; }
+  uint64_t position() const { return present_.position; }
+  // The part of the data that has been read up to there, 0 to 1.
+  double FractionRead() const { return present_.fraction; }
 
  private:
   struct Read {
     Status status;
     uint64_t position = 0;
+    double fraction = 0.0;
     ClickBatch batch;
   };
 
@@ -42,7 +45,6 @@ class BatchAhead {
   ClickSource* const source_;
   const Trainer* const trainer_;
   const uint32_t samples_;
-  uint64_t position_;
   Read present_;
   Mutex mutex_;  // whoever reads has it
   Read next_ EMBANK_GUARDED_BY(mutex_);

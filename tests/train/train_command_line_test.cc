@@ -42,6 +42,9 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--data x --write-log y", "--write-log needs --generate"},
       {"--generate avazu --samples 0", "--samples is 0"},
       {"--generate avazu --eval-samples 1", "--eval-samples is 1"},
+      {"--generate avazu --epochs 0", "--epochs is 0; it must be 1 to 65536"},
+      {"--generate avazu --epochs 65537", "--epochs is 65537; it must be 1 to 65536"},
+      {"--generate avazu --shuffle 4194305", "--shuffle is 4194305; it must be at most 4194304"},
       {"--generate avazu --eval-samples 4294967296", "--eval-samples is 4294967296"},
       {"--generate avazu --write-log no.txt", "--data reads logs of 13 and 26"},
       {"--generate criteo-kaggle --copies 2 --write-log no.txt", "52 id features"},
@@ -108,6 +111,31 @@ TEST(TrainCommandLine, ALogIsEvaluated) {
   for (const char* const name : {"operations_per_step", "weights_crc32c", "logloss"}) {
     EXPECT_EQ(field(TextIn(json), name), field(without, name));
   }
+}
+
+// The order of an epoch follows from the seed and its number.
+TEST(TrainCommandLine, EpochsInOneRunAreThoseOfSeveralRuns) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(900));
+  const auto weights = [&](const std::string& path, const std::string& options) {
+    const std::string json = directory.path() + "/figures.json";
+    const Ended ended = Train("--data " + log + " --dim 4 --batch 100 --seed 5 --path " +
+                              directory.path() + path + " --json " + json + options);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    EXPECT_EQ(NumberOf(TextIn(json), "steps"),
+              options.find("--epochs 3") != std::string::npos ? 27 : 9);
+    return NumberOf(TextIn(json), "weights_crc32c");
+  };
+  const double whole = weights("/whole", " --shuffle 250 --epochs 3");
+  const double one = weights("/parts", " --shuffle 250");
+  EXPECT_NE(one, whole);
+  EXPECT_EQ(weights("/parts", " --shuffle 250 --epochs 3 --resume"), whole);
+  EXPECT_NE(weights("/plain", " --epochs 3"), whole) << "the order of the file";
+  const Ended other = Train("--data " + log + " --dim 4 --batch 100 --seed 5 --resume --path " +
+                            directory.path() + "/parts --epochs 4 --shuffle 300");
+  EXPECT_EQ(other.exit_code, 1) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("shuffled within 250 samples"));
 }
 
 TEST(TrainCommandLine, TheFirstModelOfTheDocumentsTrains) {

@@ -59,6 +59,33 @@ void AppendRow(const ClickRow& row, ClickBatch* batch) {
   }
 }
 
+void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch) {
+  EMBANK_CHECK(sample < from.samples && batch->features.size() == from.features.size());
+  const size_t dense = from.dense.size() / from.samples;
+  ++batch->samples;
+  if (!from.labels.empty()) batch->labels.push_back(from.labels[sample]);
+  const auto numbers = from.dense.begin() + static_cast<ptrdiff_t>(sample * dense);
+  batch->dense.insert(batch->dense.end(), numbers, numbers + static_cast<ptrdiff_t>(dense));
+  for (size_t i = 0; i < from.features.size(); ++i) {
+    const FeatureIds& source = from.features[i];
+    FeatureIds& feature = batch->features[i];
+    if (source.offsets.empty()) {
+      feature.ids.push_back(source.ids[sample]);
+      continue;
+    }
+    if (feature.offsets.empty()) feature.offsets.push_back(0);
+    const uint32_t begin = source.offsets[sample];
+    const uint32_t end = source.offsets[sample + 1];
+    feature.ids.insert(feature.ids.end(), source.ids.begin() + begin, source.ids.begin() + end);
+    if (!source.weights.empty()) {
+      feature.weights.insert(feature.weights.end(), source.weights.begin() + begin,
+                             source.weights.begin() + end);
+    }
+    EMBANK_CHECK(feature.ids.size() <= UINT32_MAX);
+    feature.offsets.push_back(static_cast<uint32_t>(feature.ids.size()));
+  }
+}
+
 Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns) {
   if (!batch.labels.empty()) {
     EMBANK_RETURN_IF_ERROR(CheckCount("labels", batch.labels.size(), batch.samples));

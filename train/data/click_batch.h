@@ -76,6 +76,8 @@ struct ClickRow {
 // Adds a sample to a batch that has a feature for each of its ids. All samples of a batch have bags
 // for the same features, all or none of them with weights, and all or none of them have labels.
 void AppendRow(const ClickRow& row, ClickBatch* batch);
+// Adds a sample of another batch with the same features.
+void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch);
 
 }  // namespace embank
 

@@ -53,7 +53,7 @@ class ClickReader final : public ClickSource {
   // Returns the broken lines among those that were read or skipped.
   const BrokenLines& broken_lines() const { return broken_; }
   // Returns the part of all files that was read, 0..1, by their bytes; 0 if one is a pipe.
-  double FractionRead() const;
+  double FractionRead() const override;
 
  private:
   enum class LineKind { kEnd, kSample, kOther };

@@ -29,6 +29,9 @@ class ClickSource {
   // Goes on to a position, which is not before the present one.
   // OUT_OF_RANGE: the data end before it.
   virtual Status SkipTo(uint64_t position) = 0;
+
+  // Returns the part of the data that was read, 0 to 1, for progress; 0 where that is not known.
+  virtual double FractionRead() const = 0;
 };
 
 }  // namespace embank

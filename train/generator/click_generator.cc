@@ -107,6 +107,11 @@ Status ClickGenerator::SkipTo(uint64_t position) {
   return OkStatus();
 }
 
+double ClickGenerator::FractionRead() const {
+  if (options_.samples == 0) return 1.0;
+  return static_cast<double>(position_) / static_cast<double>(options_.samples);
+}
+
 void ClickGenerator::Generate(uint64_t first, uint32_t samples, Executor* executor,
                               ClickBatch* batch) const {
   batch->Clear(fields_.size());

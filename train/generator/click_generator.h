@@ -41,6 +41,7 @@ class ClickGenerator final : public ClickSource {
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
   uint64_t position() const override { return position_; }
   Status SkipTo(uint64_t position) override;
+  double FractionRead() const override;
 
   const ClickSchema& schema() const { return schema_; }
 

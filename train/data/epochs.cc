@@ -1,0 +1,62 @@
+#include "train/data/epochs.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+
+namespace embank {
+namespace {
+
+// No log has 2^48 lines.
+constexpr uint32_t kPositionBits = 48;
+constexpr uint64_t kPositionMask = (uint64_t{1} << kPositionBits) - 1;
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Epochs>> Epochs::Open(OpenEpoch open, uint32_t epochs) {
+  EMBANK_CHECK(epochs >= 1 && epochs <= kEpochsMax);
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickSource> first, open(0));
+  return std::unique_ptr<Epochs>(new Epochs(std::move(open), epochs, std::move(first)));
+}
+
+Epochs::Epochs(OpenEpoch open, uint32_t epochs, std::unique_ptr<ClickSource> first)
+    : open_(std::move(open)), epochs_(epochs), source_(std::move(first)) {}
+
+StatusOr<uint32_t> Epochs::Next(uint32_t samples_max, ClickBatch* batch) {
+  for (;;) {
+    EMBANK_ASSIGN_OR_RETURN(const uint32_t samples, source_->Next(samples_max, batch));
+    if (samples > 0 || epoch_ + 1 == epochs_) return samples;
+    EMBANK_RETURN_IF_ERROR(Begin(epoch_ + 1));
+  }
+}
+
+uint64_t Epochs::position() const {
+  const uint64_t position = source_->position();
+  EMBANK_CHECK(position <= kPositionMask);
+  return uint64_t{epoch_} << kPositionBits | position;
+}
+
+Status Epochs::SkipTo(uint64_t position) {
+  EMBANK_CHECK(position >= this->position());
+  const uint64_t epoch = position >> kPositionBits;
+  if (epoch >= epochs_) {
+    return OutOfRangeError(
+        StrCat("the data go on in epoch ", epoch + 1, ", and there are ", epochs_, " epochs"));
+  }
+  if (epoch > epoch_) EMBANK_RETURN_IF_ERROR(Begin(static_cast<uint32_t>(epoch)));
+  return source_->SkipTo(position & kPositionMask);
+}
+
+double Epochs::FractionRead() const {
+  return (epoch_ + source_->FractionRead()) / static_cast<double>(epochs_);
+}
+
+Status Epochs::Begin(uint32_t epoch) {
+  EMBANK_ASSIGN_OR_RETURN(source_, open_(epoch));
+  epoch_ = epoch;
+  return OkStatus();
+}
+
+}  // namespace embank
