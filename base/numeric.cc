@@ -97,6 +97,15 @@ double NaturalLog(double x) {
   return exponent * kLn2 + (2.0 * s) * p;
 }
 
+// The sum of (-1)^k x^2k / (2k)!, whose first term that is left out is below 2e-17 at pi / 2.
+double Cosine(double x) {
+  constexpr double kPi = 3.14159265358979323846;
+  if (x > kPi / 2) return -Cosine(kPi - x);
+  double sum = 1.0;
+  for (double i = 20; i > 0; i -= 2) sum = 1.0 - x * x / (i * (i - 1.0)) * sum;
+  return sum;
+}
+
 double NormalQuantile(double p) {
   const double q = p - 0.5;
   if (std::fabs(q) <= 0.425) {

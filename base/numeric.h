@@ -1,5 +1,5 @@
-// Powers, exponentials, logarithms and normal quantiles of our own. Those of libm may differ in the
-// last bit from machine to machine, and a row's bits must not (docs/arithmetic.md).
+// Powers, exponentials, logarithms, cosines and normal quantiles of our own. Those of libm may
+// differ in the last bit from machine to machine, and a row's bits must not (docs/arithmetic.md).
 #ifndef EMBANK_BASE_NUMERIC_H_
 #define EMBANK_BASE_NUMERIC_H_
 
@@ -27,6 +27,9 @@ double Exponential(double x);
 
 // (e^t - 1) / t, also where t is small or 0.
 double ExponentialRatio(double t);
+
+// Cosine of an angle of 0 to pi.
+double Cosine(double x);
 
 // Returns the x below which a standard normal variable falls with probability p, 0 < p < 1.
 // Wichura, Algorithm AS 241 (Applied Statistics 37, 1988), PPND16: relative error about 1e-16.

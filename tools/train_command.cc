@@ -48,6 +48,40 @@ Status CheckCopiesUpTo(const TrainCommand& command) {
       "--path, --trace, --weights, --write-log, --eval or --eval-samples");
 }
 
+// The value of a word that an option has. INVALID_ARGUMENT lists the words.
+template <typename Value, size_t kCount>
+StatusOr<Value> ValueOf(const char* option, const std::string& word,
+                        const std::pair<const char*, Value> (&values)[kCount]) {
+  std::string words;
+  for (const auto& [name, value] : values) {
+    if (word == name) return value;
+    StrAppend(&words, words.empty() ? "" : ", ", name);
+  }
+  return InvalidArgumentError(StrCat(option, " is ", word, "; it must be one of ", words));
+}
+
+Status TakeOptimizers(TrainCommand* command) {
+  TrainerOptions& trainer = command->trainer;
+  EMBANK_ASSIGN_OR_RETURN(trainer.row.optimizer,
+                          (ValueOf<Optimizer>("--row-optimizer", command->row_optimizer,
+                                              {{"sgd", Optimizer::kSgd},
+                                               {"adagrad", Optimizer::kAdagrad},
+                                               {"rowwise-adagrad", Optimizer::kRowwiseAdagrad},
+                                               {"adam", Optimizer::kAdam},
+                                               {"ftrl", Optimizer::kFtrl}})));
+  EMBANK_ASSIGN_OR_RETURN(trainer.dense.optimizer,
+                          (ValueOf<Optimizer>("--dense-optimizer", command->dense_optimizer,
+                                              {{"sgd", Optimizer::kSgd},
+                                               {"adagrad", Optimizer::kAdagrad},
+                                               {"adam", Optimizer::kAdam}})));
+  EMBANK_ASSIGN_OR_RETURN(trainer.schedule.curve,
+                          (ValueOf<RateCurve>("--schedule", command->schedule,
+                                              {{"constant", RateCurve::kConstant},
+                                               {"cosine", RateCurve::kCosine},
+                                               {"step", RateCurve::kStep}})));
+  return OkStatus();
+}
+
 StatusOr<PackRule> PackRuleOf(const std::string& name) {
   if (name == "mean") return PackRule::kMean;
   if (name == "least") return PackRule::kLeast;
@@ -60,6 +94,37 @@ Status CheckWritable(const char* option, const std::string& path) {
   std::FILE* const file = std::fopen(path.c_str(), "a");
   if (file != nullptr && std::fclose(file) == 0) return OkStatus();
   return InvalidArgumentError(StrCat(option, ": cannot write ", path));
+}
+
+void AddRuleOptions(CLI::App* app, TrainCommand* command) {
+  TrainerOptions& trainer = command->trainer;
+  app->add_option("--row-optimizer", command->row_optimizer,
+                  "of rows: sgd, adagrad, rowwise-adagrad, adam or ftrl")
+      ->capture_default_str();
+  app->add_option("--row-rate", trainer.row.rule.learning_rate, "learning rate of rows")
+      ->capture_default_str();
+  app->add_option("--row-decay", trainer.row.rule.weight_decay, "weight decay of rows");
+  app->add_option("--row-clip", trainer.row.rule.max_gradient_norm,
+                  "norm to which the gradient of a row is scaled down; 0: any");
+  app->add_option("--dense-optimizer", command->dense_optimizer,
+                  "of dense parameters: sgd, adagrad or adam")
+      ->capture_default_str();
+  app->add_option("--dense-rate", trainer.dense.rule.learning_rate,
+                  "learning rate of dense parameters")
+      ->capture_default_str();
+  app->add_option("--dense-decay", trainer.dense.rule.weight_decay,
+                  "weight decay of dense parameters");
+  app->add_option("--dense-clip", trainer.dense.rule.max_gradient_norm,
+                  "norm to which the gradient of all dense parameters is scaled down; 0: any");
+  RateSchedule& schedule = trainer.schedule;
+  app->add_option("--schedule", command->schedule, "of both rates: constant, cosine or step")
+      ->capture_default_str();
+  app->add_option("--schedule-steps", schedule.steps,
+                  "cosine: the step of the last rate; step: the steps between two falls");
+  app->add_option("--schedule-factor", schedule.factor,
+                  "cosine: the last rate by the first one; step: what a fall multiplies by");
+  app->add_option("--rate-warmup", schedule.warmup_steps,
+                  "steps over which the rates rise to their first ones");
 }
 
 void AddStoreOptions(CLI::App* app, TrainCommand* command) {
@@ -142,6 +207,7 @@ Status Complete(TrainCommand* command) {
   EMBANK_RETURN_IF_ERROR(CheckCopiesUpTo(*command));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.model, FindModel(command->model));
   EMBANK_RETURN_IF_ERROR(TakeDims(command));
+  EMBANK_RETURN_IF_ERROR(TakeOptimizers(command));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.pack_rule, PackRuleOf(command->pack_rule));
   if (command->no_packing) command->trainer.pack_rule = PackRule::kNone;
   EMBANK_ASSIGN_OR_RETURN(command->trainer.micro_batch_bytes,
@@ -192,11 +258,7 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
       ->capture_default_str();
   app->add_option("--slices", trainer.slices, "parts of a batch; they change the last bits")
       ->capture_default_str();
-  app->add_option("--row-rate", trainer.row_rule.learning_rate, "learning rate of rows (Adagrad)")
-      ->capture_default_str();
-  app->add_option("--dense-rate", trainer.dense_rule.learning_rate,
-                  "learning rate of dense parameters (Adagrad)")
-      ->capture_default_str();
+  AddRuleOptions(app, command);
   app->add_option("--threads", trainer.threads, "0: one per core")->capture_default_str();
   app->add_option("--seed", trainer.seed, "of first weights and generated data")
       ->capture_default_str();

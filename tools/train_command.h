@@ -37,6 +37,9 @@ struct TrainCommand {
   uint64_t micro_batch_kib = 0;
   uint64_t group_kib = 0;
   std::string pack_rule = "mean";
+  std::string row_optimizer = "adagrad";
+  std::string dense_optimizer = "adagrad";
+  std::string schedule = "constant";
   std::string trace;
   bool resume = false;
   bool no_packing = false;

@@ -14,7 +14,7 @@ StatusOr<DensePass> DensePass::Create(const TrainerOptions& options, const Layer
                                       uint32_t threads) {
   EMBANK_ASSIGN_OR_RETURN(
       DenseOptimizer optimizer,
-      DenseOptimizer::Create(options.dense_optimizer, options.dense_rule, graph->parameters()));
+      DenseOptimizer::Create(options.dense.optimizer, options.dense.rule, graph->parameters()));
   return DensePass(options, graph, threads, std::move(optimizer));
 }
 

@@ -43,6 +43,8 @@ class DensePass {
   bool SumGradients(Executor* executor);
   // Makes a step of the optimizer with these sums.
   void Step(Executor* executor);
+  // The learning rate of the next steps.
+  void set_learning_rate(float rate) { optimizer_.set_learning_rate(rate); }
 
   std::span<float> weights() { return weights_; }
   std::span<const float> weights() const { return weights_; }

@@ -68,17 +68,25 @@ Status CheckModel(std::string_view of_checkpoint, std::string_view of_trainer) {
   return OkStatus();
 }
 
-// The weights of a wide part begin with 0.
+Status SetRate(float learning_rate, Table* table) {
+  return table->ChangeRule([&](UpdateRule* rule) { rule->learning_rate = learning_rate; });
+}
+
+// The weights of a wide part begin with 0. The rate of a table that is there is that of its last
+// step.
 StatusOr<Table*> OpenTable(const TrainerOptions& options, const FeatureTable& feature,
                            Store* store) {
   StatusOr<Table*> table = store->catalog().Open(feature.name);
-  if (table.ok()) return table;
+  if (table.ok()) {
+    EMBANK_RETURN_IF_ERROR(SetRate(options.row.rule.learning_rate, *table));
+    return table;
+  }
   const float range = feature.dim == 1 ? 0.0f : options.row_range;
   return store->CreateTable(
       feature.name,
       {.dim = feature.dim,
-       .optimizer = options.row_optimizer,
-       .rule = options.row_rule,
+       .optimizer = options.row.optimizer,
+       .rule = options.row.rule,
        .initializer = {.kind = range > 0.0f ? InitializerKind::kUniform : InitializerKind::kZero,
                        .a = -range,
                        .b = range}});
@@ -306,12 +314,24 @@ Status Trainer::UpdateRows() {
   return graph.Run(executor_.get(), &trace_);
 }
 
+// The number of steps is that of the whole training, so that a resumed one goes on in its schedule.
+Status Trainer::SetRates() {
+  if (options_.schedule == RateSchedule{}) return OkStatus();
+  const float factor = RateFactor(options_.schedule, steps_);
+  dense_pass_.set_learning_rate(options_.dense.rule.learning_rate * factor);
+  for (Table* const table : tables_) {
+    EMBANK_RETURN_IF_ERROR(SetRate(options_.row.rule.learning_rate * factor, table));
+  }
+  return OkStatus();
+}
+
 StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logits) {
   EMBANK_ASSIGN_OR_RETURN(const double sum, RunBatch(batch, /*trains=*/true, logits));
   const double loss = sum / batch.samples;
   if (!std::isfinite(loss)) {
     return OutOfRangeError(StrCat("the loss of step ", steps_ + 1, " is not finite"));
   }
+  EMBANK_RETURN_IF_ERROR(SetRates());
   bool is_finite = true;
   {
     const Timing timing(&optimizer_seconds_);

@@ -116,6 +116,7 @@ class Trainer {
   void AddMicroBatch(uint32_t number, bool trains, OperationGraph* graph);
   double RunSlice(uint32_t slice, uint32_t thread, bool trains);
   Status UpdateRows();
+  Status SetRates();
 
   const TrainerOptions options_;
   const std::string model_text_;

@@ -115,6 +115,9 @@ void AppendRule(const char* of, Optimizer optimizer, const UpdateRule& rule, std
   append("epsilon", rule.epsilon);
   append("weight decay", rule.weight_decay);
   append("initial accumulator", rule.initial_accumulator);
+  // Checkpoints from before these options do not have them.
+  if (rule.max_gradient_norm != 0.0f) append("max gradient norm", rule.max_gradient_norm);
+  if (rule.max_gradient_value != 0.0f) append("max gradient value", rule.max_gradient_value);
 }
 
 }  // namespace
@@ -134,12 +137,19 @@ Status Validate(const TrainerOptions& options) {
         StrCat("micro_batches is ", options.micro_batches, "; it must be 1 to ", kMicroBatchesMax));
   }
   if (options.groups == 0) return InvalidArgumentError("groups is 0; it must be at least 1");
-  if (options.row_optimizer == Optimizer::kNone) {
+  if (options.row.optimizer == Optimizer::kNone) {
     return InvalidArgumentError("the rows need an optimizer");
   }
-  EMBANK_RETURN_IF_ERROR(CheckRule("rows", options.row_optimizer, options.row_rule));
+  EMBANK_RETURN_IF_ERROR(CheckRule("rows", options.row.optimizer, options.row.rule));
   EMBANK_RETURN_IF_ERROR(
-      CheckRule("dense parameters", options.dense_optimizer, options.dense_rule));
+      CheckRule("dense parameters", options.dense.optimizer, options.dense.rule));
+  EMBANK_RETURN_IF_ERROR(Validate(options.schedule));
+  const bool ends_at_zero =
+      options.schedule.curve != RateCurve::kConstant && options.schedule.factor == 0.0f;
+  if (ends_at_zero && options.row.optimizer == Optimizer::kFtrl) {
+    return InvalidArgumentError(
+        "the factor of the schedule is 0; it must be above 0, since FTRL divides by the rate");
+  }
   return Validate(options.store);
 }
 
@@ -177,9 +187,12 @@ std::string ModelText(const TrainerOptions& options, const ClickColumns& columns
   std::string text =
       StrCat("model ", options.model.name, "\ndim ", CommonDim(options), "\nbatch ", options.batch,
              "\nslices ", options.slices, "\nseed ", options.seed, "\n");
-  AppendRule("row", options.row_optimizer, options.row_rule, &text);
+  AppendRule("row", options.row.optimizer, options.row.rule, &text);
   StrAppend(&text, "row range ", ExactText(options.row_range), "\n");
-  AppendRule("dense", options.dense_optimizer, options.dense_rule, &text);
+  AppendRule("dense", options.dense.optimizer, options.dense.rule, &text);
+  if (options.schedule != RateSchedule{}) {
+    StrAppend(&text, "learning rates ", TextOf(options.schedule), "\n");
+  }
   StrAppend(&text, "dense features ", columns.dense.size(), "\nid features ", columns.ids.size(),
             "\n");
   for (const std::string& name : columns.dense) StrAppend(&text, "dense feature ", name, "\n");

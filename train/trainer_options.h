@@ -16,6 +16,7 @@
 #include "train/models/click_model.h"
 #include "train/models/layer_graph.h"
 #include "train/pipeline/pack_plan.h"
+#include "train/rate_schedule.h"
 
 namespace embank {
 
@@ -25,14 +26,19 @@ inline constexpr uint32_t kMicroBatchesMax = 4;
 // The dim of id features where neither the options nor the model have one.
 inline constexpr uint32_t kDimDefault = 16;
 
+// An optimizer with its numbers.
+struct RuleOptions {
+  Optimizer optimizer;
+  UpdateRule rule;
+};
+
 struct TrainerOptions {
   ClickModel model;            // of train/models/model_table.h, or one of your own
   uint32_t dim = 0;            // of all id features; 0: that of the model, or kDimDefault
   std::vector<uint32_t> dims;  // of each id feature, in place of `dim`; empty: none differs
-  Optimizer row_optimizer = Optimizer::kAdagrad;
-  UpdateRule row_rule = {.learning_rate = 0.02f};
-  Optimizer dense_optimizer = Optimizer::kAdagrad;  // SGD, Adagrad or Adam
-  UpdateRule dense_rule = {.learning_rate = 0.01f};
+  RuleOptions row = {Optimizer::kAdagrad, {.learning_rate = 0.02f}};
+  RuleOptions dense = {Optimizer::kAdagrad, {.learning_rate = 0.01f}};  // SGD, Adagrad or Adam
+  RateSchedule schedule;    // of the learning rates of both rules
   float row_range = 0.05f;  // the first values of rows are in [-row_range, row_range)
   uint32_t slices = kSlicesDefault;
   uint32_t batch = 1024;  // samples of a step, at most

@@ -93,6 +93,16 @@ TEST(NaturalLog, KeepsItsDigitsAroundOneAndTheRootOfTwo) {
 }
 
 // The three values that the paper prints.
+TEST(Cosine, IsWithin4e16OfTheTruth) {
+  constexpr double kPi = 3.14159265358979323846;
+  for (int i = 0; i <= 1000; ++i) {
+    const double x = kPi * i / 1000;
+    EXPECT_NEAR(Cosine(x), std::cos(x), 4e-16) << x;
+  }
+  EXPECT_EQ(Cosine(0), 1.0);
+  EXPECT_EQ(Cosine(kPi), -1.0);
+}
+
 TEST(NormalQuantile, GivesTheCheckValuesOfAs241) {
   EXPECT_NEAR(NormalQuantile(0.25) / -0.6744897501960817, 1.0, 5e-16);
   EXPECT_NEAR(NormalQuantile(0.001) / -3.090232306167814, 1.0, 5e-16);

@@ -27,6 +27,26 @@ double PlainPower(double b, uint32_t t) {
   return r;
 }
 
+float PlainClip(const UpdateRule& rule, float g) {
+  const float limit = rule.max_gradient_value;
+  return limit == 0.0f ? g : std::max(-limit, std::min(limit, g));
+}
+
+// The factor of all gradients: the squares are added by parts of 16,384.
+double PlainScale(const UpdateRule& rule, const std::vector<float>& gradients) {
+  double all = 0.0;
+  for (size_t begin = 0; begin < gradients.size(); begin += 16'384) {
+    double part = 0.0;
+    for (size_t i = begin; i < std::min(begin + 16'384, gradients.size()); ++i) {
+      const auto g = static_cast<double>(PlainClip(rule, gradients[i]));
+      part += g * g;
+    }
+    all += part;
+  }
+  const auto limit = static_cast<double>(rule.max_gradient_norm);
+  return limit == 0.0 || std::sqrt(all) <= limit ? 1.0 : limit / std::sqrt(all);
+}
+
 void PlainStep(Optimizer kind, const UpdateRule& rule, uint32_t step, float g, Plain* p) {
   if (rule.weight_decay != 0.0f) g = g + rule.weight_decay * p->w;
   const float lr = rule.learning_rate;
@@ -59,9 +79,12 @@ void ExpectFormula(Optimizer kind, const UpdateRule& rule, uint32_t threads) {
     plain[i] = {.w = weights[i] = random.Signed(), .s = rule.initial_accumulator};
   }
   for (uint32_t step = 1; step <= kSteps; ++step) {
+    for (float& g : gradients) g = random.OneIn(9) ? 0.0f : random.Signed();
+    const double scale = PlainScale(rule, gradients);
+    EXPECT_EQ(scale<1.0, rule.max_gradient_norm> 0.0f);
     for (uint64_t i = 0; i < kParameters; ++i) {
-      gradients[i] = random.OneIn(9) ? 0.0f : random.Signed();
-      PlainStep(kind, rule, step, gradients[i], &plain[i]);
+      const auto clipped = static_cast<double>(PlainClip(rule, gradients[i]));
+      PlainStep(kind, rule, step, static_cast<float>(clipped * scale), &plain[i]);
     }
     optimizer->Step(executor.get(), gradients, weights);
     for (uint64_t i = 0; i < kParameters; ++i) {
@@ -77,6 +100,23 @@ TEST(DenseOptimizer, IsTheFormulaForAnyNumberOfThreads) {
         UpdateRule rule{.learning_rate = 0.05f, .epsilon = 1e-8f, .weight_decay = decay};
         if (kind == Optimizer::kAdagrad) rule.initial_accumulator = 0.1f;
         ExpectFormula(kind, rule, threads);
+      }
+    }
+  }
+}
+
+// docs/arithmetic.md, "Gradients": each number first, then the norm, then decay.
+TEST(DenseOptimizer, ClipsTheGradient) {
+  for (const uint32_t threads : {1u, 3u}) {
+    for (const float value : {0.0f, 0.5f}) {
+      for (const float norm : {0.0f, 3.0f}) {
+        ExpectFormula(Optimizer::kAdagrad,
+                      {.learning_rate = 0.05f,
+                       .weight_decay = 0.01f,
+                       .initial_accumulator = 0.1f,
+                       .max_gradient_norm = norm,
+                       .max_gradient_value = value},
+                      threads);
       }
     }
   }

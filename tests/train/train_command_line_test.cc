@@ -54,6 +54,17 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--data x --copies-up-to 2", "--copies-up-to needs --generate"},
       {"--generate avazu --copies-up-to 2 --copies 2", "takes no --ablation, --copies"},
       {"--generate avazu --copies-up-to 2 --path /tmp", "takes no --ablation, --copies, --path"},
+      {"--generate avazu --row-optimizer adamw", "must be one of sgd, adagrad, rowwise-adagrad"},
+      {"--generate avazu --dense-optimizer ftrl", "must be one of sgd, adagrad, adam"},
+      {"--generate avazu --row-clip -1", "the rule of rows: max_gradient_norm"},
+      {"--generate avazu --schedule linear", "must be one of constant, cosine, step"},
+      {"--generate avazu --schedule step", "the schedule falls after 0 steps"},
+      {"--generate avazu --schedule cosine --schedule-steps 9 --rate-warmup 9",
+       "the schedule has 9 steps and a warm-up of 9"},
+      {"--generate avazu --schedule cosine --schedule-steps 9 --schedule-factor 2",
+       "the factor of the schedule is 2"},
+      {"--generate avazu --schedule cosine --schedule-steps 9 --row-optimizer ftrl",
+       "the factor of the schedule is 0"},
       {"--generate avazu --dim 1 --model ffnn", "is 1; model ffnn needs"},
       {"--generate avazu --dense-rate -1", "the rule of dense parameters"},
       {"--generate avazu --model dlmr", "model is \"dlmr\""},
@@ -111,31 +122,6 @@ TEST(TrainCommandLine, ALogIsEvaluated) {
   for (const char* const name : {"operations_per_step", "weights_crc32c", "logloss"}) {
     EXPECT_EQ(field(TextIn(json), name), field(without, name));
   }
-}
-
-// The order of an epoch follows from the seed and its number.
-TEST(TrainCommandLine, EpochsInOneRunAreThoseOfSeveralRuns) {
-  const ScratchDirectory directory;
-  const std::string log = directory.path() + "/log.txt";
-  WriteFile(log, CriteoLog(900));
-  const auto weights = [&](const std::string& path, const std::string& options) {
-    const std::string json = directory.path() + "/figures.json";
-    const Ended ended = Train("--data " + log + " --dim 4 --batch 100 --seed 5 --path " +
-                              directory.path() + path + " --json " + json + options);
-    EXPECT_EQ(ended.exit_code, 0) << ended.output;
-    EXPECT_EQ(NumberOf(TextIn(json), "steps"),
-              options.find("--epochs 3") != std::string::npos ? 27 : 9);
-    return NumberOf(TextIn(json), "weights_crc32c");
-  };
-  const double whole = weights("/whole", " --shuffle 250 --epochs 3");
-  const double one = weights("/parts", " --shuffle 250");
-  EXPECT_NE(one, whole);
-  EXPECT_EQ(weights("/parts", " --shuffle 250 --epochs 3 --resume"), whole);
-  EXPECT_NE(weights("/plain", " --epochs 3"), whole) << "the order of the file";
-  const Ended other = Train("--data " + log + " --dim 4 --batch 100 --seed 5 --resume --path " +
-                            directory.path() + "/parts --epochs 4 --shuffle 300");
-  EXPECT_EQ(other.exit_code, 1) << other.output;
-  EXPECT_THAT(other.output, HasSubstr("shuffled within 250 samples"));
 }
 
 TEST(TrainCommandLine, TheFirstModelOfTheDocumentsTrains) {

@@ -340,7 +340,7 @@ TEST(Trainer, DenseParametersWhoseGradientsAreNotFiniteStayAsTheyAre) {
   bool was_left_out = false;
   for (uint64_t seed = 1; seed <= 30 && !was_left_out; ++seed) {
     TrainerOptions options = OptionsOf("dlrm");
-    options.dense_rule.learning_rate = 0.1f;
+    options.dense.rule.learning_rate = 0.1f;
     options.seed = seed;
     const auto trainer = OpenTrainer(options);
     Train(trainer.get(), 4);
@@ -592,8 +592,8 @@ TEST(Trainer, WrongOptionsAreNamed) {
         o->model = *FindModel("ffnn"), o->dims.assign(26, 8), o->dims[3] = 1;
       },
       "\"C4\" is 1");
-  refused([](TrainerOptions* o) { o->row_rule.learning_rate = -1.0f; }, "the rule of rows: ");
-  refused([](TrainerOptions* o) { o->dense_rule.learning_rate = std::nanf(""); },
+  refused([](TrainerOptions* o) { o->row.rule.learning_rate = -1.0f; }, "the rule of rows: ");
+  refused([](TrainerOptions* o) { o->dense.rule.learning_rate = std::nanf(""); },
           "the rule of dense parameters: ");
   refused([](TrainerOptions* o) { o->store.hbm_bytes = 5; }, "hbm_bytes");
 }

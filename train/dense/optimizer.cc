@@ -1,6 +1,7 @@
 #include "train/dense/optimizer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "base/simd_clones.h"
@@ -13,9 +14,15 @@ namespace {
 constexpr uint64_t kPartParameters = 16384;
 
 EMBANK_SIMD_CLONES void AddDecay(const UpdateRule& rule, uint64_t count, const float* __restrict w,
-                                 const float* __restrict g, float* __restrict decayed) {
+                                 float* __restrict g) {
   const UpdateRule r = rule;
-  for (uint64_t i = 0; i < count; ++i) decayed[i] = DecayedGradient(r, w[i], g[i]);
+  for (uint64_t i = 0; i < count; ++i) g[i] = DecayedGradient(r, w[i], g[i]);
+}
+
+// The limit of a number of a gradient.
+float LimitOf(const UpdateRule& rule) {
+  return rule.max_gradient_value > 0.0f ? rule.max_gradient_value
+                                        : std::numeric_limits<float>::infinity();
 }
 
 EMBANK_SIMD_CLONES void DenseSgd(const UpdateRule& rule, uint64_t count, const float* __restrict g,
@@ -67,23 +74,50 @@ void DenseOptimizer::Step(Executor* executor, std::span<const float> gradients,
   if (kind_ == Optimizer::kAdam) step = CountAdamStep(rule_, state_.back());
   const uint64_t parts = (parameters_ + kPartParameters - 1) / kPartParameters;
   EMBANK_CHECK(parts <= UINT32_MAX);
+  const double scale = rule_.max_gradient_norm > 0.0f ? ScaleOf(executor, gradients) : 1.0;
   executor->ParallelFor(static_cast<uint32_t>(parts), [&](uint32_t part) {
     const uint64_t begin = part * kPartParameters;
     const uint64_t count = std::min(kPartParameters, parameters_ - begin);
-    StepRange(step, begin, gradients.subspan(begin, count), weights.subspan(begin, count));
+    StepRange(step, scale, begin, gradients.subspan(begin, count), weights.subspan(begin, count));
   });
 }
 
-void DenseOptimizer::StepRange(AdamStep step, uint64_t begin, std::span<const float> gradients,
-                               std::span<float> weights) {
+// The squares of each part are added in order, and then those of the parts.
+double DenseOptimizer::ScaleOf(Executor* executor, std::span<const float> gradients) {
+  const float limit = LimitOf(rule_);
+  std::vector<double> squares((parameters_ + kPartParameters - 1) / kPartParameters);
+  executor->ParallelFor(static_cast<uint32_t>(squares.size()), [&](uint32_t part) {
+    const uint64_t begin = part * kPartParameters;
+    double sum = 0.0;
+    for (const float g : gradients.subspan(begin, std::min(kPartParameters, parameters_ - begin))) {
+      const auto clipped = static_cast<double>(ClippedGradient(g, limit));
+      sum += clipped * clipped;
+    }
+    squares[part] = sum;
+  });
+  double all = 0.0;
+  for (const double sum : squares) all += sum;
+  return GradientScale(rule_, all);
+}
+
+// The gradients after clipping and decay, in `memory` if they differ.
+std::span<const float> DenseOptimizer::Changed(std::span<const float> gradients,
+                                               std::span<const float> weights, double scale,
+                                               std::vector<float>* memory) const {
+  const bool clips = rule_.max_gradient_value > 0.0f || scale != 1.0;
+  if (!clips && rule_.weight_decay == 0.0f) return gradients;
+  memory->assign(gradients.begin(), gradients.end());
+  const float limit = LimitOf(rule_);
+  for (float& g : *memory) g = ScaledGradient(ClippedGradient(g, limit), scale);
+  if (rule_.weight_decay != 0.0f) AddDecay(rule_, weights.size(), weights.data(), memory->data());
+  return *memory;
+}
+
+void DenseOptimizer::StepRange(AdamStep step, double scale, uint64_t begin,
+                               std::span<const float> gradients, std::span<float> weights) {
   const uint64_t count = weights.size();
-  const float* g = gradients.data();
-  std::vector<float> decayed;
-  if (rule_.weight_decay != 0.0f) {
-    decayed.resize(count);
-    AddDecay(rule_, count, weights.data(), g, decayed.data());
-    g = decayed.data();
-  }
+  std::vector<float> memory;
+  const float* const g = Changed(gradients, weights, scale, &memory).data();
   float* const state = state_.empty() ? nullptr : state_.data() + begin;
   switch (kind_) {
     case Optimizer::kAdagrad:

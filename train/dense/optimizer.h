@@ -1,5 +1,5 @@
 // The optimizer of dense parameters: one step on all of them, with the formulas of rows
-// (docs/arithmetic.md), element by element.
+// (docs/arithmetic.md), element by element. max_gradient_norm is that of the whole gradient.
 #ifndef EMBANK_TRAIN_DENSE_OPTIMIZER_H_
 #define EMBANK_TRAIN_DENSE_OPTIMIZER_H_
 
@@ -35,7 +35,10 @@ class DenseOptimizer {
 
  private:
   DenseOptimizer(Optimizer kind, const UpdateRule& rule, uint64_t parameters);
-  void StepRange(AdamStep step, uint64_t begin, std::span<const float> gradients,
+  double ScaleOf(Executor* executor, std::span<const float> gradients);
+  std::span<const float> Changed(std::span<const float> gradients, std::span<const float> weights,
+                                 double scale, std::vector<float>* memory) const;
+  void StepRange(AdamStep step, double scale, uint64_t begin, std::span<const float> gradients,
                  std::span<float> weights);
 
   const Optimizer kind_;

@@ -1,0 +1,70 @@
+// Trainings in several runs have the bits of one run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/scratch_directory.h"
+#include "tests/train/train_program.h"
+
+namespace embank::test::resumed_runs_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The order of an epoch follows from the seed and its number.
+TEST(ResumedRuns, HaveTheEpochsOfOneRun) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(900));
+  const auto weights = [&](const std::string& path, const std::string& options) {
+    const std::string json = directory.path() + "/figures.json";
+    const Ended ended = Train("--data " + log + " --dim 4 --batch 100 --seed 5 --path " +
+                              directory.path() + path + " --json " + json + options);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    EXPECT_EQ(NumberOf(TextIn(json), "steps"),
+              options.find("--epochs 3") != std::string::npos ? 27 : 9);
+    return NumberOf(TextIn(json), "weights_crc32c");
+  };
+  const double whole = weights("/whole", " --shuffle 250 --epochs 3");
+  const double one = weights("/parts", " --shuffle 250");
+  EXPECT_NE(one, whole);
+  EXPECT_EQ(weights("/parts", " --shuffle 250 --epochs 3 --resume"), whole);
+  EXPECT_NE(weights("/plain", " --epochs 3"), whole) << "the order of the file";
+  const Ended other = Train("--data " + log + " --dim 4 --batch 100 --seed 5 --resume --path " +
+                            directory.path() + "/parts --epochs 4 --shuffle 300");
+  EXPECT_EQ(other.exit_code, 1) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("shuffled within 250 samples"));
+}
+
+// A schedule counts the steps of all runs.
+TEST(ResumedRuns, GoOnInTheirSchedule) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(1200));
+  const auto weights = [&](const std::string& path, const std::string& options) {
+    const std::string json = directory.path() + "/figures.json";
+    const Ended ended = Train("--data " + log + " --dim 4 --batch 100 --path " + directory.path() +
+                              path + " --json " + json + options);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return NumberOf(TextIn(json), "weights_crc32c");
+  };
+  const double constant = weights("/constant", "");
+  int i = 0;
+  for (const std::string schedule :
+       {" --rate-warmup 9", " --schedule cosine --schedule-steps 12",
+        " --schedule step --schedule-steps 4 --schedule-factor 0.5",
+        " --row-optimizer adam --dense-optimizer adam --row-rate 0.001 --dense-rate 0.001"
+        " --schedule cosine --schedule-steps 10 --schedule-factor 0.1 --rate-warmup 3"
+        " --row-decay 0.001 --dense-decay 0.001 --row-clip 0.1 --dense-clip 0.5"}) {
+    const std::string whole = "/whole" + std::to_string(i);
+    const std::string parts = "/parts" + std::to_string(i++);
+    const double expected = weights(whole, schedule);
+    EXPECT_NE(expected, constant) << schedule;
+    EXPECT_NE(weights(parts, schedule + " --steps 6"), expected);
+    EXPECT_EQ(weights(parts, schedule + " --resume"), expected) << schedule;
+  }
+}
+
+}  // namespace
+}  // namespace embank::test::resumed_runs_test
