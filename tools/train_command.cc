@@ -7,9 +7,9 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "train/data/epochs.h"
 #include "train/generator/click_schema.h"
 #include "train/models/model_table.h"
+#include "train/samples/epochs.h"
 
 namespace embank {
 namespace {

@@ -19,9 +19,9 @@
 #include "tools/train_data.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
-#include "train/data/epochs.h"
-#include "train/data/shuffled_samples.h"
 #include "train/pipeline/trace_picture.h"
+#include "train/samples/epochs.h"
+#include "train/samples/shuffled_samples.h"
 
 namespace embank {
 namespace {

@@ -9,8 +9,8 @@
 #include "base/threads/background_task.h"
 #include "base/threads/executor.h"
 #include "base/threads/mutex.h"
-#include "train/data/click_batch.h"
-#include "train/data/click_source.h"
+#include "train/samples/click_batch.h"
+#include "train/samples/click_source.h"
 #include "train/trainer.h"
 
 namespace embank {

@@ -11,12 +11,12 @@
 #include "base/types.h"
 #include "store/table/options.h"
 #include "tiers/row/update_rule.h"
-#include "train/data/click_batch.h"
 #include "train/dense/slices.h"
 #include "train/models/click_model.h"
 #include "train/models/layer_graph.h"
 #include "train/pipeline/pack_plan.h"
 #include "train/rate_schedule.h"
+#include "train/samples/click_batch.h"
 
 namespace embank {
 

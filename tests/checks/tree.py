@@ -10,8 +10,8 @@ LIBRARY_ROOMS = ('base', 'base/memory', 'base/threads', 'base/files', 'base/pmem
                  'tiers/logs', 'gpu', 'store/gate', 'store/index', 'store/table',
                  'store/placement', 'store/hot', 'store/batch', 'store/device', 'store/packed',
                  'store/scan', 'store/catalog', 'store/checkpoint', 'store', 'store/inspect',
-                 'train/bytes', 'train/data', 'train/generator', 'train/dense', 'train/models',
-                 'train/pipeline', 'train',
+                 'train/bytes', 'train/samples', 'train/data', 'train/generator', 'train/dense',
+                 'train/models', 'train/pipeline', 'train',
                  'bindings/c')
 ROOMS = LIBRARY_ROOMS + ('bench', 'tests', 'tools', 'examples')
 CXX = ('.h', '.hpp', '.cc', '.c', '.cu', '.cuh')

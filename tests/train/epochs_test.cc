@@ -1,5 +1,5 @@
 // Epochs and the order of samples: each sample once an epoch, whatever the batches are.
-#include "train/data/epochs.h"
+#include "train/samples/epochs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "train/data/click_text.h"
-#include "train/data/shuffled_samples.h"
+#include "train/samples/shuffled_samples.h"
 
 namespace embank::test::epochs_test {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/status_or.h"
 #include "train/data/broken_lines.h"
 #include "train/data/click_log.h"
-#include "train/data/click_source.h"
+#include "train/samples/click_source.h"
 
 namespace embank {
 

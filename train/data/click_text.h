@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "train/data/click_batch.h"
 #include "train/data/column_file.h"
+#include "train/samples/click_batch.h"
 
 namespace embank {
 

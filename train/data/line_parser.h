@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/data/click_batch.h"
+#include "train/samples/click_batch.h"
 
 namespace embank {
 

@@ -10,10 +10,10 @@
 
 #include "base/status_or.h"
 #include "base/threads/executor.h"
-#include "train/data/click_source.h"
 #include "train/generator/click_schema.h"
 #include "train/generator/id_field.h"
 #include "train/generator/planted_model.h"
+#include "train/samples/click_source.h"
 
 namespace embank {
 

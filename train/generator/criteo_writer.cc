@@ -10,7 +10,7 @@
 #include "base/str_cat.h"
 #include "train/bytes/errno_status.h"
 #include "train/bytes/file_pointer.h"
-#include "train/data/click_batch.h"
+#include "train/samples/click_batch.h"
 
 namespace embank {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "train/data/click_batch.h"
+#include "train/samples/click_batch.h"
 
 namespace embank {
 namespace {

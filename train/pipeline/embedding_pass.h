@@ -19,10 +19,10 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "store/table/table.h"
-#include "train/data/click_batch.h"
 #include "train/dense/slices.h"
 #include "train/dense/tensor.h"
 #include "train/pipeline/pack_plan.h"
+#include "train/samples/click_batch.h"
 
 namespace embank {
 

@@ -1,7 +1,7 @@
 // A batch of samples of a click log, by features: the memory of a feature is contiguous, as lookups
 // want it.
-#ifndef EMBANK_TRAIN_DATA_CLICK_BATCH_H_
-#define EMBANK_TRAIN_DATA_CLICK_BATCH_H_
+#ifndef EMBANK_TRAIN_SAMPLES_CLICK_BATCH_H_
+#define EMBANK_TRAIN_SAMPLES_CLICK_BATCH_H_
 
 #include <cstdint>
 #include <optional>
@@ -81,4 +81,4 @@ void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch);
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_CLICK_BATCH_H_
+#endif  // EMBANK_TRAIN_SAMPLES_CLICK_BATCH_H_

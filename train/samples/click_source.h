@@ -1,12 +1,12 @@
 // A stream of samples, from a file or a generator.
-#ifndef EMBANK_TRAIN_DATA_CLICK_SOURCE_H_
-#define EMBANK_TRAIN_DATA_CLICK_SOURCE_H_
+#ifndef EMBANK_TRAIN_SAMPLES_CLICK_SOURCE_H_
+#define EMBANK_TRAIN_SAMPLES_CLICK_SOURCE_H_
 
 #include <cstdint>
 
 #include "base/status.h"
 #include "base/status_or.h"
-#include "train/data/click_batch.h"
+#include "train/samples/click_batch.h"
 
 namespace embank {
 
@@ -36,4 +36,4 @@ class ClickSource {
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_CLICK_SOURCE_H_
+#endif  // EMBANK_TRAIN_SAMPLES_CLICK_SOURCE_H_

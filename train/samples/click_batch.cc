@@ -1,4 +1,4 @@
-#include "train/data/click_batch.h"
+#include "train/samples/click_batch.h"
 
 #include <algorithm>
 #include <string_view>
@@ -61,6 +61,7 @@ void AppendRow(const ClickRow& row, ClickBatch* batch) {
 
 void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch) {
   EMBANK_CHECK(sample < from.samples && batch->features.size() == from.features.size());
+  EMBANK_CHECK(from.labels.empty() || from.labels.size() == from.samples);
   const size_t dense = from.dense.size() / from.samples;
   ++batch->samples;
   if (!from.labels.empty()) batch->labels.push_back(from.labels[sample]);

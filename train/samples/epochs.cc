@@ -1,4 +1,4 @@
-#include "train/data/epochs.h"
+#include "train/samples/epochs.h"
 
 #include <utility>
 

@@ -1,13 +1,13 @@
 // The same data several times, one epoch after the other.
-#ifndef EMBANK_TRAIN_DATA_EPOCHS_H_
-#define EMBANK_TRAIN_DATA_EPOCHS_H_
+#ifndef EMBANK_TRAIN_SAMPLES_EPOCHS_H_
+#define EMBANK_TRAIN_SAMPLES_EPOCHS_H_
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "base/status_or.h"
-#include "train/data/click_source.h"
+#include "train/samples/click_source.h"
 
 namespace embank {
 
@@ -47,4 +47,4 @@ class Epochs final : public ClickSource {
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_EPOCHS_H_
+#endif  // EMBANK_TRAIN_SAMPLES_EPOCHS_H_

@@ -2,15 +2,15 @@
 //
 //   source:  | 1 2 3 4 | 5 6 7 8 | 9        windows of four samples
 //   given:     3 1 4 2   6 8 5 7   9
-#ifndef EMBANK_TRAIN_DATA_SHUFFLED_SAMPLES_H_
-#define EMBANK_TRAIN_DATA_SHUFFLED_SAMPLES_H_
+#ifndef EMBANK_TRAIN_SAMPLES_SHUFFLED_SAMPLES_H_
+#define EMBANK_TRAIN_SAMPLES_SHUFFLED_SAMPLES_H_
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/random.h"
-#include "train/data/click_source.h"
+#include "train/samples/click_source.h"
 
 namespace embank {
 
@@ -44,4 +44,4 @@ class ShuffledSamples final : public ClickSource {
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_SHUFFLED_SAMPLES_H_
+#endif  // EMBANK_TRAIN_SAMPLES_SHUFFLED_SAMPLES_H_

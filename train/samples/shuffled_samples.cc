@@ -1,4 +1,4 @@
-#include "train/data/shuffled_samples.h"
+#include "train/samples/shuffled_samples.h"
 
 #include <algorithm>
 #include <numeric>
