@@ -6,6 +6,8 @@
 #include <cmath>
 #include <span>
 
+#include "base/check.h"
+
 namespace embank {
 namespace {
 
@@ -100,6 +102,7 @@ double NaturalLog(double x) {
 // The sum of (-1)^k x^2k / (2k)!, whose first term that is left out is below 2e-17 at pi / 2.
 double Cosine(double x) {
   constexpr double kPi = 3.14159265358979323846;
+  EMBANK_CHECK(x >= 0.0 && x <= kPi);
   if (x > kPi / 2) return -Cosine(kPi - x);
   double sum = 1.0;
   for (double i = 20; i > 0; i -= 2) sum = 1.0 - x * x / (i * (i - 1.0)) * sum;

@@ -39,15 +39,18 @@ class ClickFilesTest : public ::testing::Test {
 };
 
 TEST_F(ClickFilesTest, AreThoseOfPatternsAndDirectoriesByName) {
-  for (const char* const name : {"day_1", "day_0", "day_10", "other"}) Write(name);
+  for (const char* const name : {"day_2", "day_1", "day_0", "day_10", "day_02", "other"}) {
+    Write(name);
+  }
   std::filesystem::create_directories(directory_.path() + "/parts/deeper");
   for (const char* const name :
        {"parts/b.csv", "parts/a.csv", "parts/.crc", "parts/_SUCCESS", "parts/deeper/c.csv"}) {
     Write(name);
   }
   EXPECT_EQ(*Find({"day_1"}), Names{"day_1"});
-  EXPECT_EQ(*Find({"day_*"}), (Names{"day_0", "day_1", "day_10"}));
-  EXPECT_EQ(*Find({"day_[12]", "-", "day_?"}), (Names{"day_1", "-", "day_0", "day_1"}));
+  EXPECT_EQ(*Find({"day_*"}), (Names{"day_0", "day_1", "day_02", "day_2", "day_10"}));
+  EXPECT_EQ(*Find({"day_[12]", "-", "day_?"}),
+            (Names{"day_1", "day_2", "-", "day_0", "day_1", "day_2"}));
   EXPECT_EQ(*Find({"parts"}), (Names{"parts/a.csv", "parts/b.csv"}));
   EXPECT_EQ(*Find({"p*"}), (Names{"parts/a.csv", "parts/b.csv"}));
   EXPECT_EQ(*Find({"parts/_SUCCESS"}), Names{"parts/_SUCCESS"}) << "it is named";

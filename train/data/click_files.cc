@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "base/status_macros.h"
@@ -15,6 +16,38 @@ namespace embank {
 namespace {
 
 using Paths = std::vector<std::string>;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes the digits that a text begins with, without zeros in front.
+std::string_view TakeNumber(std::string_view* text) {
+  const auto end = std::ranges::find_if_not(*text, IsDigit);
+  std::string_view digits(text->begin(), end);
+  text->remove_prefix(digits.size());
+  while (digits.starts_with('0')) digits.remove_prefix(1);
+  return digits;
+}
+
+// By name, but numbers by their value: day_9 comes before day_10, so that a log that gets a file
+// each day goes on at its end.
+bool ComesBefore(std::string_view a, std::string_view b) {
+  const std::string_view whole_a = a;
+  const std::string_view whole_b = b;
+  while (!a.empty() && !b.empty()) {
+    if (IsDigit(a[0]) && IsDigit(b[0])) {
+      const std::string_view number_a = TakeNumber(&a);
+      const std::string_view number_b = TakeNumber(&b);
+      if (number_a == number_b) continue;
+      return number_a.size() != number_b.size() ? number_a.size() < number_b.size()
+                                                : number_a < number_b;
+    }
+    if (a[0] != b[0]) return a[0] < b[0];
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+  if (a.empty() != b.empty()) return a.empty();
+  return whole_a < whole_b;
+}
 
 Status AppendDirectory(const std::string& path, Paths* files) {
   Paths found;
@@ -28,7 +61,7 @@ Status AppendDirectory(const std::string& path, Paths* files) {
   }
   if (error) return ErrnoStatus(error.value(), StrCat(path, ": cannot read"));
   if (found.empty()) return NotFoundError(StrCat(path, ": is a directory without files"));
-  std::ranges::sort(found);
+  std::ranges::sort(found, ComesBefore);
   files->insert(files->end(), found.begin(), found.end());
   return OkStatus();
 }
@@ -36,9 +69,10 @@ Status AppendDirectory(const std::string& path, Paths* files) {
 // The paths that a pattern fits, in order.
 StatusOr<Paths> Matches(const std::string& pattern) {
   glob_t found{};
-  const int result = glob(pattern.c_str(), 0, nullptr, &found);
+  const int result = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
   Paths paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
+  std::ranges::sort(paths, ComesBefore);
   if (result == GLOB_NOMATCH) return NotFoundError(StrCat(pattern, ": no file fits the pattern"));
   if (result != 0) return UnknownError(StrCat(pattern, ": cannot look for files"));
   return paths;
