@@ -1,15 +1,18 @@
 // embank-train: trains a click model on a log of clicks, with the rows of its id features in a
-// store.
+// store; and predicts with it.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/hot/hot_flush.h"
+#include "tools/model_command.h"
 #include "tools/train_command.h"
 #include "tools/train_run.h"
 #include "tools/wrong_words.h"
@@ -176,34 +179,78 @@ Status Execute(const TrainCommand& command) {
   return command.ablation ? Ablation(command).Execute() : TrainRun(command).Execute();
 }
 
-// As OptionProblem of wrong_words.h, of the parser's options.
-std::string ProblemOf(const CLI::App& app, int argc, char** argv) {
+// The commands beside a training.
+struct Use {
+  CLI::App* app;
+  Status (*run)(const ModelCommand&);
+};
+
+// As CommandProblem and OptionProblem of wrong_words.h, of the parser's commands and options.
+std::string ProblemOf(const CLI::App& app, std::span<const Use> uses, int argc, char** argv) {
+  CommandLineWords words(argv + std::min(argc, 1), argv + argc);
+  std::string program = "embank-train";
+  const CLI::App* used = &app;
+  if (!words.empty() && !words[0].starts_with('-')) {
+    std::vector<std::pair<std::string, std::string>> commands;
+    for (const Use& use : uses) {
+      commands.emplace_back(use.app->get_name(), use.app->get_description());
+      if (words[0] == use.app->get_name()) used = use.app;
+    }
+    const std::string problem = CommandProblem(program, words, commands);
+    if (!problem.empty()) return problem;
+    StrAppend(&program, " ", words[0]);
+    words.erase(words.begin());
+  }
   std::vector<std::string> options;
-  for (const CLI::Option* option : app.get_options()) {
+  for (const CLI::Option* option : used->get_options()) {
     for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
   }
-  return OptionProblem("embank-train", {argv + std::min(argc, 1), argv + argc}, options);
+  return OptionProblem(program, words, options);
+}
+
+// Returns the exit code, if the program ends here.
+std::optional<int> Parse(CLI::App* app, int argc, char** argv) {
+  try {
+    app->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app->exit(error) == 0 ? 0 : kExitUsage;
+  }
+  return std::nullopt;
+}
+
+int ExitCodeOf(const Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "embank-train: %s\n", std::string(status.message()).c_str());
+  return IsInvalidArgument(status) ? kExitUsage : kExitFailed;
 }
 
 int Main(int argc, char** argv) {
   CLI::App app("Trains a click model whose embedding rows are in an Embank store");
+  app.set_version_flag("--version", EMBANK_VERSION);
   TrainCommand command;
+  command.words.assign(argv, argv + argc);
   AddOptions(&app, &command);
-  const std::string problem = ProblemOf(app, argc, argv);
+  ModelCommand use_command;
+  const Use uses[] = {{AddPredict(&app, &use_command), RunPredict},
+                      {AddEvaluate(&app, &use_command), RunEvaluate},
+                      {AddDescribe(&app, &use_command), RunDescribe}};
+  const std::string problem = ProblemOf(app, uses, argc, argv);
   if (!problem.empty()) {
     std::fputs(problem.c_str(), stderr);
     return kExitUsage;
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
+  if (const std::optional<int> ended = Parse(&app, argc, argv)) return *ended;
+  for (const Use& use : uses) {
+    if (use.app->parsed()) return ExitCodeOf(use.run(use_command));
+  }
+  if (command.resume && !command.trainer.store.path.empty()) {
+    const Status taken = TakeTrainedModel(&command);
+    if (!taken.ok()) return ExitCodeOf(taken);
+    if (const std::optional<int> ended = Parse(&app, argc, argv)) return *ended;
   }
   Status status = Complete(&command);
   if (status.ok()) status = Execute(command);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "embank-train: %s\n", std::string(status.message()).c_str());
-  return IsInvalidArgument(status) ? kExitUsage : kExitFailed;
+  return ExitCodeOf(status);
 }
 
 }  // namespace

@@ -17,12 +17,6 @@ const char* TypeName(ValueType type) {
   return kNames[static_cast<int32_t>(type)];
 }
 
-const char* RuleName(Optimizer optimizer) {
-  static constexpr const char* kNames[] = {"none", "sgd", "adagrad", "rowwise_adagrad",
-                                           "adam", "ftrl"};
-  return kNames[static_cast<int32_t>(optimizer)];
-}
-
 constexpr const char* kColumns =
     "  rows: in the newest checkpoint; dim: values of a row; type: of one value;\n"
     "  optimizer: how gradients change a row; row bytes: of one row in memory (header,\n"
@@ -48,7 +42,7 @@ std::string InfoText(const Survey& survey) {
   for (const SurveyedTable& table : survey.tables) {
     const TableOptions& options = table.table.options;
     tables.Add({Printable(table.table.name), StrCat(table.rows), StrCat(options.dim),
-                TypeName(options.value_type), RuleName(options.optimizer),
+                TypeName(options.value_type), NameOf(options.optimizer),
                 StrCat(survey.classes[table.row_class].row_bytes)});
   }
   StrAppend(&text, tables.Text(), kColumns);
@@ -80,7 +74,7 @@ std::string InfoJson(const Survey& survey) {
     const TableOptions& options = table.table.options;
     StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name), ",\"rows\":", table.rows,
               ",\"dim\":", options.dim, ",\"value_type\":\"", TypeName(options.value_type),
-              "\",\"optimizer\":\"", RuleName(options.optimizer),
+              "\",\"optimizer\":\"", NameOf(options.optimizer),
               "\",\"row_bytes\":", survey.classes[table.row_class].row_bytes, "}");
     comma = ",";
   }

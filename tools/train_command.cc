@@ -7,6 +7,8 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "tools/train_data.h"
+#include "tools/trained_model.h"
 #include "train/generator/click_schema.h"
 #include "train/models/model_table.h"
 #include "train/samples/epochs.h"
@@ -48,10 +50,22 @@ Status CheckCopiesUpTo(const TrainCommand& command) {
       "--path, --trace, --weights, --write-log, --eval or --eval-samples");
 }
 
+template <typename Value>
+using Word = std::pair<const char*, Value>;
+constexpr Word<Optimizer> kRowOptimizers[] = {{"sgd", Optimizer::kSgd},
+                                              {"adagrad", Optimizer::kAdagrad},
+                                              {"rowwise-adagrad", Optimizer::kRowwiseAdagrad},
+                                              {"adam", Optimizer::kAdam},
+                                              {"ftrl", Optimizer::kFtrl}};
+constexpr Word<Optimizer> kDenseOptimizers[] = {
+    {"sgd", Optimizer::kSgd}, {"adagrad", Optimizer::kAdagrad}, {"adam", Optimizer::kAdam}};
+constexpr Word<RateCurve> kSchedules[] = {
+    {"constant", RateCurve::kConstant}, {"cosine", RateCurve::kCosine}, {"step", RateCurve::kStep}};
+
 // The value of a word that an option has. INVALID_ARGUMENT lists the words.
-template <typename Value, size_t kCount>
+template <typename Value, size_t count>
 StatusOr<Value> ValueOf(const char* option, const std::string& word,
-                        const std::pair<const char*, Value> (&values)[kCount]) {
+                        const Word<Value> (&values)[count]) {
   std::string words;
   for (const auto& [name, value] : values) {
     if (word == name) return value;
@@ -60,25 +74,22 @@ StatusOr<Value> ValueOf(const char* option, const std::string& word,
   return InvalidArgumentError(StrCat(option, " is ", word, "; it must be one of ", words));
 }
 
+template <typename Value, size_t count>
+std::string WordOf(Value value, const Word<Value> (&values)[count]) {
+  for (const auto& [name, of_name] : values) {
+    if (value == of_name) return name;
+  }
+  return "";
+}
+
 Status TakeOptimizers(TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
   EMBANK_ASSIGN_OR_RETURN(trainer.row.optimizer,
-                          (ValueOf<Optimizer>("--row-optimizer", command->row_optimizer,
-                                              {{"sgd", Optimizer::kSgd},
-                                               {"adagrad", Optimizer::kAdagrad},
-                                               {"rowwise-adagrad", Optimizer::kRowwiseAdagrad},
-                                               {"adam", Optimizer::kAdam},
-                                               {"ftrl", Optimizer::kFtrl}})));
+                          ValueOf("--row-optimizer", command->row_optimizer, kRowOptimizers));
   EMBANK_ASSIGN_OR_RETURN(trainer.dense.optimizer,
-                          (ValueOf<Optimizer>("--dense-optimizer", command->dense_optimizer,
-                                              {{"sgd", Optimizer::kSgd},
-                                               {"adagrad", Optimizer::kAdagrad},
-                                               {"adam", Optimizer::kAdam}})));
+                          ValueOf("--dense-optimizer", command->dense_optimizer, kDenseOptimizers));
   EMBANK_ASSIGN_OR_RETURN(trainer.schedule.curve,
-                          (ValueOf<RateCurve>("--schedule", command->schedule,
-                                              {{"constant", RateCurve::kConstant},
-                                               {"cosine", RateCurve::kCosine},
-                                               {"step", RateCurve::kStep}})));
+                          ValueOf("--schedule", command->schedule, kSchedules));
   return OkStatus();
 }
 
@@ -141,12 +152,41 @@ void AddStoreOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--pmem", trainer.store.pmem_path, "directory of the PMem tier");
   app->add_option("--pmem-mib", command->pmem_mib, "size of the PMem tier");
   app->add_option("--checkpoint-every", command->checkpoint_every, "steps between checkpoints");
-  app->add_flag("--resume", command->resume, "go on at the last checkpoint of --path");
+  app->add_flag("--resume", command->resume,
+                "go on at the last checkpoint of --path, with its model");
 }
 
 }  // namespace
 
+Status TakeTrainedModel(TrainCommand* command) {
+  TrainerOptions& trainer = command->trainer;
+  const StatusOr<TrainedModel> trained = ReadTrainedModel(trainer.store.path);
+  if (IsNotFound(trained.status())) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(trained.status());
+  const TrainerOptions& known = trained->text.options;
+  command->model = known.model.name;
+  command->format = DataFormat(trained->text.columns);
+  command->rules = RulesOf(command->format);
+  command->trained_data = DataName(trained->text.columns);
+  command->shuffle = ShuffleOf(command->trained_data);
+  trainer.dim = known.dim;
+  trainer.dims = known.dims;
+  trainer.row = known.row;
+  trainer.dense = known.dense;
+  trainer.schedule = known.schedule;
+  command->row_optimizer = WordOf(known.row.optimizer, kRowOptimizers);
+  command->dense_optimizer = WordOf(known.dense.optimizer, kDenseOptimizers);
+  command->schedule = WordOf(known.schedule.curve, kSchedules);
+  trainer.row_range = known.row_range;
+  trainer.slices = known.slices;
+  trainer.batch = known.batch;
+  trainer.seed = known.seed;
+  return OkStatus();
+}
+
+// A --dim that was given is compared with the dims of a checkpoint; a schema has its own.
 Status TakeDims(TrainCommand* command) {
+  if (command->trainer.dim > 0) command->trainer.dims.clear();
   if (command->generate.empty()) return OkStatus();
   EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
                           MakeClickSchema(command->generate, command->scale));
@@ -157,6 +197,10 @@ Status TakeDims(TrainCommand* command) {
   command->trainer.dims.clear();
   for (const IdFieldSchema& field : schema.fields) command->trainer.dims.push_back(field.dim);
   return OkStatus();
+}
+
+StatusOr<uint64_t> DramBytes(const TrainCommand& command) {
+  return Bytes("--dram-mib", command.dram_mib, 20);
 }
 
 Status Complete(TrainCommand* command) {
@@ -219,7 +263,7 @@ Status Complete(TrainCommand* command) {
   EMBANK_RETURN_IF_ERROR(CheckWritable("--trace", command->trace));
   StoreOptions& store = command->trainer.store;
   store.seed = command->trainer.seed;
-  EMBANK_ASSIGN_OR_RETURN(store.dram_bytes, Bytes("--dram-mib", command->dram_mib, 20));
+  EMBANK_ASSIGN_OR_RETURN(store.dram_bytes, DramBytes(*command));
   EMBANK_ASSIGN_OR_RETURN(store.hbm_bytes, Bytes("--hbm-mib", command->hbm_mib, 20));
   EMBANK_ASSIGN_OR_RETURN(store.pmem_bytes, Bytes("--pmem-mib", command->pmem_mib, 20));
   store.worker_threads = command->trainer.threads;
@@ -230,8 +274,8 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
   app->add_option("--model", command->model, ModelNames())->capture_default_str();
   app->add_option("--data", command->data,
-                  "click log: a file, directory, pattern or -; plain, .gz or .zst");
-  app->add_option("--columns", command->columns, "column file: --data is CSV");
+                  "click log: files, directories, patterns or -; plain, .gz or .zst");
+  app->add_option("--columns", command->columns, "column file: --data is CSV, libsvm or libffm");
   app->add_option("--generate", command->generate,
                   "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
   app->add_option("--divisor", command->scale.divisor, "divides the cardinalities of --generate")
@@ -242,7 +286,7 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--copies", command->scale.copies, "copies of each id feature of --generate")
       ->capture_default_str();
   app->add_option("--samples", command->samples, "of a generated log")->capture_default_str();
-  app->add_option("--eval", command->eval, "click log for the evaluation behind the training");
+  app->add_option("--eval", command->eval, "click log for the evaluation, named as --data");
   app->add_option("--eval-samples", command->eval_samples,
                   "generated samples for the evaluation, behind those of the training");
   app->add_option("--epochs", command->epochs, "times that the data are trained")
@@ -253,9 +297,14 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--untimed-steps", command->untimed_steps,
                   "first steps that the figures of speed leave out");
   app->add_option("--batch", trainer.batch, "samples of a step")->capture_default_str();
-  app->add_option("--dim", trainer.dim,
-                  StrCat("of the rows of id features; 0: that of the model, or ", kDimDefault))
-      ->capture_default_str();
+  app->add_option(
+         "--dim", trainer.dim,
+         StrCat("of the rows of id features; without: that of the model, or ", kDimDefault))
+      ->check([](const std::string& dim) {
+        return dim.find_first_not_of('0') == std::string::npos
+                   ? StrCat("dim is 0; it must be 1 to ", kDimMax)
+                   : std::string();
+      });
   app->add_option("--slices", trainer.slices, "parts of a batch; they change the last bits")
       ->capture_default_str();
   AddRuleOptions(app, command);

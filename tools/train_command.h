@@ -6,20 +6,27 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
+#include "base/status_or.h"
+#include "train/data/log_rules.h"
 #include "train/generator/click_schema.h"
 #include "train/trainer_options.h"
 
 namespace embank {
 
 struct TrainCommand {
+  std::vector<std::string> words;  // as typed, the program first
   TrainerOptions trainer;
   std::string model = "dlrm";
-  std::string data;
-  std::string generate;  // a schema, in place of a file
-  std::string columns;   // of a CSV file
-  std::string eval;
+  std::vector<std::string> data;  // files, directories, patterns or "-" (FilesOf)
+  std::string generate;           // a schema, in place of a file
+  std::string columns;            // of a CSV file
+  std::string format;  // of a checkpoint (train/model_text.h): for logs without `columns`
+  LogRules rules = kNewestRules;  // of the lines of a log
+  std::string trained_data;       // the name of the data of a checkpoint
+  std::vector<std::string> eval;
   std::string json;
   std::string weights;    // file for the dense parameters
   std::string write_log;  // file for the generated log
@@ -50,9 +57,17 @@ struct TrainCommand {
 // Adds the options to a parser, which writes them to *command.
 void AddOptions(CLI::App* app, TrainCommand* command);
 
+// Replaces all options of the model, and the settings, by those of the checkpoint of --path;
+// without a checkpoint nothing changes. Parse the command line again then: options that were given
+// stay. Statuses but NOT_FOUND: see ReadTrainedModel.
+Status TakeTrainedModel(TrainCommand* command);
+
 // Checks that options go together and completes those of the trainer. INVALID_ARGUMENT names the
 // option.
 Status Complete(TrainCommand* command);
+
+// Returns --dram-mib in bytes. INVALID_ARGUMENT: it is too large.
+StatusOr<uint64_t> DramBytes(const TrainCommand& command);
 
 // Takes the dims of a schema whose id features have different ones. NOT_FOUND, INVALID_ARGUMENT:
 // see MakeClickSchema.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "train/bytes/text_source.h"
 #include "train/data/click_files.h"
 #include "train/data/column_file.h"
+#include "train/model_text.h"
 
 namespace embank {
 namespace {
@@ -21,9 +25,14 @@ namespace {
 // So much of a log tells it from another one. Lines may be appended to a log of this size.
 constexpr size_t kHeadBytes = 64 * 1024;
 
-StatusOr<ColumnFile> ReadColumns(const TrainCommand& command, LogRules rules, bool has_labels) {
-  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source,
-                          OpenTextSource(command.columns));
+constexpr std::string_view kOrder = ", shuffled within ";
+
+std::string_view WithoutOrder(std::string_view data_name) {
+  return data_name.substr(0, data_name.find(kOrder));
+}
+
+StatusOr<std::string> ReadText(const std::string& path) {
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenTextSource(path));
   std::string text;
   std::array<char, 4096> part;
   size_t size = part.size();
@@ -31,9 +40,45 @@ StatusOr<ColumnFile> ReadColumns(const TrainCommand& command, LogRules rules, bo
     EMBANK_ASSIGN_OR_RETURN(size, source->Read(std::as_writable_bytes(std::span(part))));
     text.append(part.data(), size);
   }
+  return text;
+}
+
+// Returns the columns of CSV, libsvm or libffm; nothing: the lines have Criteo's format.
+StatusOr<std::optional<ColumnFile>> ReadColumns(const TrainCommand& command, bool has_labels) {
+  std::string text = command.format;
+  if (!command.columns.empty()) {
+    EMBANK_ASSIGN_OR_RETURN(text, ReadText(command.columns));
+  } else if (text.empty() || text.ends_with(kCriteoFormat)) {
+    return std::optional<ColumnFile>();
+  }
   EMBANK_ASSIGN_OR_RETURN(ColumnFile columns, ParseColumnFile(text, has_labels));
-  columns.rules = std::min(columns.rules, rules);
-  return columns;
+  columns.rules = std::min(columns.rules, command.rules);
+  return std::optional(std::move(columns));
+}
+
+std::string NameOfHead(std::span<const std::byte> head) {
+  return StrCat("a log whose first ", head.size(), " bytes have the CRC-32C ",
+                ExtendCrc32c(0, head));
+}
+
+// A log that was shorter at the checkpoint than what tells it keeps its name, so that lines may be
+// appended to it.
+StatusOr<std::string> NameOfLog(const std::string& file, std::string_view trained_data) {
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenByteSource(file));
+  std::vector<std::byte> head(kHeadBytes);
+  EMBANK_ASSIGN_OR_RETURN(const size_t size, source->Read(head));
+  constexpr std::string_view kBefore = "a log whose first ";
+  uint64_t trained_size = 0;
+  if (trained_data.starts_with(kBefore)) {
+    trained_data = WithoutOrder(trained_data);
+    std::from_chars(trained_data.data() + kBefore.size(), trained_data.data() + trained_data.size(),
+                    trained_size);
+  }
+  if (trained_size > 0 && trained_size < size) {
+    const std::string name = NameOfHead(std::span(head).first(trained_size));
+    if (name == trained_data) return name;
+  }
+  return NameOfHead(std::span(head).first(size));
 }
 
 Status Of(const char* option, const Status& status) {
@@ -43,17 +88,15 @@ Status Of(const char* option, const Status& status) {
 }  // namespace
 
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
-                                               std::span<const std::string> words, LogRules rules,
+                                               std::span<const std::string> words,
                                                bool has_labels) {
   StatusOr<std::vector<std::string>> files = FilesOf(words);
   if (!files.ok()) return Of(option, files.status());
-  ClickLogFormat format = {.rules = rules, .has_labels = has_labels};
-  if (!command.columns.empty()) {
-    StatusOr<ColumnFile> columns = ReadColumns(command, rules, has_labels);
-    if (!columns.ok()) return Of("--columns", InvalidArgumentError(columns.status().message()));
-    format.columns = *std::move(columns);
-  }
-  return ClickReader::Open(*std::move(files), std::move(format));
+  StatusOr<std::optional<ColumnFile>> columns = ReadColumns(command, has_labels);
+  if (!columns.ok()) return Of("--columns", InvalidArgumentError(columns.status().message()));
+  return ClickReader::Open(
+      *std::move(files),
+      {.columns = *std::move(columns), .rules = command.rules, .has_labels = has_labels});
 }
 
 bool IsPipe(std::span<const std::string> words) {
@@ -64,11 +107,9 @@ bool IsPipe(std::span<const std::string> words) {
          });
 }
 
-StatusOr<std::string> NameOfData(const TrainCommand& command, LogRules rules) {
+StatusOr<std::string> NameOfData(const TrainCommand& command) {
   // A position counts samples in their order.
-  const std::string order = command.shuffle == 0
-                                ? std::string()
-                                : StrCat(", shuffled within ", command.shuffle, " samples");
+  const std::string order = command.shuffle == 0 ? std::string() : StrCat(kOrder, command.shuffle);
   if (!command.generate.empty()) {
     // Stores from before there was a divisor of fields have no such words in the name of their
     // data.
@@ -79,23 +120,29 @@ StatusOr<std::string> NameOfData(const TrainCommand& command, LogRules rules) {
                   ", copies ", command.scale.copies, order);
   }
   std::string name = "a log from a pipe";
-  const std::vector<std::string> words = {command.data};
-  if (!IsPipe(words)) {
-    EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(words));
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenByteSource(files[0]));
-    std::vector<std::byte> head(kHeadBytes);
-    EMBANK_ASSIGN_OR_RETURN(const size_t size, source->Read(head));
-    name = StrCat("a log whose first ", size, " bytes have the CRC-32C ",
-                  ExtendCrc32c(0, std::span(head).first(size)));
+  if (!IsPipe(command.data)) {
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(command.data));
+    EMBANK_ASSIGN_OR_RETURN(name, NameOfLog(files[0], command.trained_data));
   }
-  name += order;
-  if (command.columns.empty()) {
-    // As in a column file, the first rules are older than their name.
-    const char* const of_rules = rules == LogRules::kFirst ? "" : ", rules 2";
-    return StrCat(name, ", in Criteo's format", of_rules);
-  }
-  EMBANK_ASSIGN_OR_RETURN(const ColumnFile columns, ReadColumns(command, rules, true));
-  return StrCat(name, ", with columns\n", TextOf(columns));
+  StrAppend(&name, order, "\n");
+  EMBANK_ASSIGN_OR_RETURN(const std::optional<ColumnFile> columns, ReadColumns(command, true));
+  return StrCat(name, columns ? TextOf(*columns) : CriteoFormat(command.rules));
+}
+
+uint32_t ShuffleOf(std::string_view data_name) {
+  data_name.remove_prefix(WithoutOrder(data_name).size());
+  uint32_t samples = 0;
+  if (data_name.empty()) return samples;
+  std::from_chars(data_name.data() + kOrder.size(), data_name.data() + data_name.size(), samples);
+  return samples;
+}
+
+Status CheckOrder(const TrainCommand& command, std::string_view data_name) {
+  const std::string_view trained = command.trained_data;
+  if (trained == data_name || WithoutOrder(trained) != WithoutOrder(data_name)) return OkStatus();
+  return InvalidArgumentError(StrCat("--shuffle is ", command.shuffle,
+                                     ", and the checkpoint is in the same data with --shuffle ",
+                                     ShuffleOf(trained), ": leave it out, or give other data"));
 }
 
 }  // namespace embank

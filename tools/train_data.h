@@ -5,31 +5,33 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "base/status_or.h"
 #include "tools/train_command.h"
 #include "train/data/click_reader.h"
-#include "train/data/log_rules.h"
 
 namespace embank {
 
-// Opens a log: Criteo's format, or that of --columns. Each word is a file, a directory, a pattern
-// or
-// "-" (FilesOf); `option` names them. INVALID_ARGUMENT: the column file is wrong. The statuses of
-// FilesOf and of ClickReader::Open.
+// Opens a log: Criteo's format, or that of --columns or of the checkpoint. Each word is a file, a
+// directory, a pattern or "-" (FilesOf); `option` names them. INVALID_ARGUMENT: the column file is
+// wrong. The statuses of FilesOf and of ClickReader::Open.
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
                                                std::span<const std::string> words,
-                                               LogRules rules = kNewestRules,
                                                bool has_labels = true);
 
 // Returns whether one of the files is no regular one, so that it can be read once alone.
 bool IsPipe(std::span<const std::string> words);
 
-// Returns lines by which a checkpoint knows its data again: the schema of generated data, or the
-// begin of the first file of a log, which a pipe does not give twice, and the statements of its
-// column file; also the rules of reading.
-StatusOr<std::string> NameOfData(const TrainCommand& command, LogRules rules = kNewestRules);
+// Returns the lines of ClickColumns::data (train/model_text.h): the schema of generated data, or
+// the begin of the first file of a log, which a pipe does not give twice, and its format.
+StatusOr<std::string> NameOfData(const TrainCommand& command);
+// Returns the --shuffle of such a name.
+uint32_t ShuffleOf(std::string_view data_name);
+// INVALID_ARGUMENT: the data are those of the checkpoint, in another order: their position there
+// says nothing of this one.
+Status CheckOrder(const TrainCommand& command, std::string_view data_name);
 
 }  // namespace embank
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,10 +16,13 @@
 #include "base/threads/clock.h"
 #include "store/store.h"
 #include "store/table/table.h"
+#include "tools/next_commands.h"
 #include "tools/row_checksum.h"
+#include "tools/stop_signals.h"
 #include "tools/train_data.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
+#include "train/evaluation.h"
 #include "train/pipeline/trace_picture.h"
 #include "train/samples/epochs.h"
 #include "train/samples/shuffled_samples.h"
@@ -125,16 +129,6 @@ Status WriteWeights(std::span<const float> weights, const std::string& path) {
   return WriteText({reinterpret_cast<const char*>(weights.data()), weights.size_bytes()}, path);
 }
 
-// Names the first broken line of each kind.
-void PrintBroken(const BrokenLines& broken) {
-  if (broken.count == 0) return;
-  std::fprintf(stderr, "%llu broken lines were left out; the first of each kind:\n",
-               static_cast<unsigned long long>(broken.count));
-  for (const BrokenKind& kind : broken.kinds) {
-    std::fprintf(stderr, "  %s\n", embank::TextOf(kind).c_str());
-  }
-}
-
 double SecondsSince(uint64_t begin_ns) {
   return static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-9;
 }
@@ -164,6 +158,15 @@ Status WriteText(std::string_view text, const std::string& path) {
   return UnavailableError(StrCat("cannot write ", path));
 }
 
+void PrintBroken(const BrokenLines& broken) {
+  if (broken.count == 0) return;
+  std::fprintf(stderr, "%llu broken lines were left out; the first of each kind:\n",
+               static_cast<unsigned long long>(broken.count));
+  for (const BrokenKind& kind : broken.kinds) {
+    std::fprintf(stderr, "  %s\n", embank::TextOf(kind).c_str());
+  }
+}
+
 Status TrainRun::Execute() {
   EMBANK_RETURN_IF_ERROR(Open());
   const Status done = TrainAndReport();
@@ -171,22 +174,17 @@ Status TrainRun::Execute() {
   return IsInvalidArgument(done) ? DataLossError(done.message()) : done;
 }
 
-// A model of the first rules of reading goes on with them.
 Status TrainRun::Open() {
-  const Status opened = OpenBy(kNewestRules);
-  const bool may_be_old = command_.resume && command_.generate.empty() &&
-                          !IsPipe({&command_.data, 1}) && IsFailedPrecondition(opened);
-  return may_be_old && OpenBy(LogRules::kFirst).ok() ? OkStatus() : opened;
-}
-
-Status TrainRun::OpenBy(LogRules rules) {
-  trainer_.reset();
-  rules_ = rules;
+  if (command_.epochs > 1 && IsPipe(command_.data)) {
+    return InvalidArgumentError(
+        "--epochs: a pipe or standard input gives its lines once; give a file, or one epoch");
+  }
   EMBANK_ASSIGN_OR_RETURN(
       source_, Epochs::Open([this](uint32_t epoch) { return OpenEpoch(epoch); }, command_.epochs));
-  EMBANK_RETURN_IF_ERROR(OpenEvaluation(rules));
+  EMBANK_RETURN_IF_ERROR(OpenEvaluation());
   ClickColumns columns = source_->columns();
-  EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_, rules));
+  EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_));
+  EMBANK_RETURN_IF_ERROR(CheckOrder(command_, DataName(columns)));
   EMBANK_ASSIGN_OR_RETURN(trainer_, Trainer::Open(command_.trainer, columns));
   if (trainer_->steps() > 0 && !command_.resume) {
     return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
@@ -200,7 +198,7 @@ StatusOr<std::unique_ptr<ClickSource>> TrainRun::OpenEpoch(uint32_t epoch) {
   std::unique_ptr<ClickSource> source;
   if (command_.generate.empty()) {
     EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
-                            OpenLog(command_, "--data", {&command_.data, 1}, rules_));
+                            OpenLog(command_, "--data", command_.data));
     log_ = log.get();
     source = std::move(log);
   } else {
@@ -212,7 +210,7 @@ StatusOr<std::unique_ptr<ClickSource>> TrainRun::OpenEpoch(uint32_t epoch) {
 }
 
 // The evaluation has the samples behind those of the training, or a file of its own.
-Status TrainRun::OpenEvaluation(LogRules rules) {
+Status TrainRun::OpenEvaluation() {
   if (command_.eval_samples > 0) {
     EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickGenerator> generator,
                             OpenGenerator(command_, command_.samples + command_.eval_samples));
@@ -222,10 +220,10 @@ Status TrainRun::OpenEvaluation(LogRules rules) {
   }
   if (command_.eval.empty()) return OkStatus();
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
-                          OpenLog(command_, "--eval", {&command_.eval, 1}, rules));
+                          OpenLog(command_, "--eval", command_.eval));
   if (!HaveSameColumns(log->columns(), source_->columns())) {
     return InvalidArgumentError(
-        StrCat("--eval: ", command_.eval, " has other columns than the data of the training"));
+        StrCat("--eval: ", command_.eval[0], " has other columns than the data of the training"));
   }
   eval_log_ = log.get();
   eval_source_ = std::move(log);
@@ -234,15 +232,22 @@ Status TrainRun::OpenEvaluation(LogRules rules) {
 
 Status TrainRun::TrainAndReport() {
   if (trainer_->steps() > 0) {
-    std::fprintf(stderr, "goes on behind step %llu\n",
-                 static_cast<unsigned long long>(trainer_->steps()));
+    std::fprintf(stderr, "goes on behind step %llu%s\n",
+                 static_cast<unsigned long long>(trainer_->steps()),
+                 trainer_->position() == 0 ? ", at the begin of the data" : "");
+    for (const std::string& change : trainer_->changes()) {
+      std::fprintf(stderr, "%s\n", change.c_str());
+    }
     const uint64_t rows_lost = trainer_->store().checkpoints()->Report().rows_lost;
     if (rows_lost > 0) {
       std::fprintf(stderr,
                    "%llu rows of the store were lost before that step: keys of theirs begin anew\n",
                    static_cast<unsigned long long>(rows_lost));
     }
-    EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
+    // A file with a header begins behind it.
+    if (trainer_->position() > source_->position()) {
+      EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
+    }
   }
   if (!command_.trace.empty()) trainer_->trace()->KeepIntervals(kTracedGraphs);
   EMBANK_RETURN_IF_ERROR(Train());
@@ -310,8 +315,11 @@ Status TrainRun::Train() {
   fraction_ = source_->FractionRead();
   BeginTiming();
   BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch);
+  // A run in memory has nothing to save: a signal ends it.
+  std::optional<StopSignals> signals;
+  if (trainer_->store().checkpoints() != nullptr) signals.emplace();
   uint64_t saved = trainer_->steps();
-  while (!IsDone()) {
+  while (!IsDone() && stopped_by_.empty()) {
     EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
     if (batch == nullptr) {
       if (trainer_->steps() == 0) return DataLossError("the data of the training have no sample");
@@ -319,6 +327,12 @@ Status TrainRun::Train() {
     }
     fraction_ = batches.FractionRead();
     EMBANK_RETURN_IF_ERROR(Step(*batch));
+    if (signals && signals->received() != nullptr) {
+      stopped_by_ = signals->received();
+      std::fprintf(stderr,
+                   "%s: the checkpoint of step %llu is made; a second signal ends this at once\n",
+                   stopped_by_.c_str(), static_cast<unsigned long long>(trainer_->steps()));
+    }
     const bool is_due =
         command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
     if (!is_due) continue;
@@ -360,16 +374,9 @@ Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
 }
 
 Status TrainRun::Evaluate() {
-  if (eval_source_ == nullptr) return OkStatus();
-  ClickBatch batch;
-  std::vector<float> logits;
-  for (;;) {
-    EMBANK_ASSIGN_OR_RETURN(const uint32_t samples,
-                            eval_source_->Next(command_.trainer.batch, &batch));
-    if (samples == 0) break;
-    EMBANK_RETURN_IF_ERROR(trainer_->Predict(batch, &logits));
-    eval_.Add(logits, batch.labels);
-  }
+  if (eval_source_ == nullptr || !stopped_by_.empty()) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(eval_,
+                          EvaluateAll(eval_source_.get(), trainer_.get(), command_.trainer.batch));
   if (eval_log_ != nullptr) PrintBroken(eval_log_->broken_lines());
   if (eval_.samples() == 0) return DataLossError("the data of the evaluation have no sample");
   return OkStatus();
@@ -440,10 +447,12 @@ void TrainRun::Print() const {
       answers.RatioOf(answers.hbm), answers.RatioOf(answers.dram), answers.RatioOf(answers.pmem),
       answers.RatioOf(answers.ssd), static_cast<unsigned long long>(answers.lookups),
       answers.RatioOf(answers.created));
-  if (trainer_->store().logs()->empty()) return;
-  std::printf("  prefetched     %llu rows of PMem and %llu of SSD, found in DRAM\n",
-              static_cast<unsigned long long>(answers.prefetched_pmem),
-              static_cast<unsigned long long>(answers.prefetched_ssd));
+  if (!trainer_->store().logs()->empty()) {
+    std::printf("  prefetched     %llu rows of PMem and %llu of SSD, found in DRAM\n",
+                static_cast<unsigned long long>(answers.prefetched_pmem),
+                static_cast<unsigned long long>(answers.prefetched_ssd));
+  }
+  std::fputs(NextCommands(command_, trainer_->steps(), stopped_by_).c_str(), stdout);
 }
 
 Status TrainRun::WriteJson() const {
@@ -467,6 +476,7 @@ Status TrainRun::WriteJson() const {
             ", \"rows_read_per_step\": ", figures_.rows_read_per_step, ", \"packs\": ", packs(),
             ", \"micro_batches\": ", trainer_->plan().micro_batches().size());
   StrAppend(&text, ", \"weights_crc32c\": ", WeightsCrc32c());
+  if (!stopped_by_.empty()) StrAppend(&text, ", \"stopped_by\": \"", stopped_by_, "\"");
   const Trainer::LeftOut left_out = trainer_->left_out();
   StrAppend(&text, ", \"not_finite\": {\"rows\": ", left_out.rows,
             ", \"dense_steps\": ", left_out.dense_steps, "}");

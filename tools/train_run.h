@@ -10,7 +10,6 @@
 #include "base/status_or.h"
 #include "tools/train_command.h"
 #include "train/data/click_reader.h"
-#include "train/data/log_rules.h"
 #include "train/generator/click_generator.h"
 #include "train/scores.h"
 #include "train/trainer.h"
@@ -55,12 +54,16 @@ StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& comm
 // Replaces a file. UNAVAILABLE names it.
 Status WriteText(std::string_view text, const std::string& path);
 
+// Names the first broken line of each kind on stderr, if there are any.
+void PrintBroken(const BrokenLines& broken);
+
 // One thread.
 class TrainRun {
  public:
   explicit TrainRun(const TrainCommand& command) : command_(command) {}
 
-  // Trains, evaluates and reports. INVALID_ARGUMENT: the options are wrong, and nothing was
+  // Trains, evaluates and reports. SIGINT and SIGTERM end a training with --path in a checkpoint
+  // and its report, without an evaluation. INVALID_ARGUMENT: the options are wrong, and nothing was
   // trained. The results of the training are reported where the evaluation fails, too.
   Status Execute();
 
@@ -76,9 +79,8 @@ class TrainRun {
 
  private:
   Status Open();
-  Status OpenBy(LogRules rules);
   StatusOr<std::unique_ptr<ClickSource>> OpenEpoch(uint32_t epoch);
-  Status OpenEvaluation(LogRules rules);
+  Status OpenEvaluation();
   Status TrainAndReport();
   Status Train();
   Status Step(const ClickBatch& batch);
@@ -97,7 +99,6 @@ class TrainRun {
   std::unique_ptr<ClickSource> source_, eval_source_;
   const ClickReader* log_ = nullptr;       // that of the present epoch, if it is a file
   const ClickReader* eval_log_ = nullptr;  // that of the evaluation
-  LogRules rules_ = kNewestRules;
   uint64_t begin_ns_ = 0;
   uint64_t steps_ = 0;           // of this run
   uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out
@@ -106,6 +107,7 @@ class TrainRun {
   double fraction_before_ = 0.0;  // of the data, before the steps that are timed
   double fraction_ = 0.0;         // behind the last step
   double best_auc_ = 0.0;
+  std::string stopped_by_;  // the name of a signal
   Scores scores_, eval_;
   TrainFigures figures_;
 };

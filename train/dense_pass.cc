@@ -23,7 +23,7 @@ DensePass::DensePass(const TrainerOptions& options, const LayerGraph* graph, uin
     : slices_(options.slices),
       optimizer_(std::move(optimizer)),
       weights_(graph->parameters()),
-      weight_gradients_(options.slices * graph->parameters()) {
+      weight_gradients_(options.store.read_only ? 0 : options.slices * graph->parameters()) {
   const uint32_t samples_max = (options.batch + options.slices - 1) / options.slices;
   for (uint32_t i = 0; i < threads; ++i) runs_.emplace_back(graph, samples_max);
   graph->Initialize(options.seed, weights_);
@@ -32,8 +32,10 @@ DensePass::DensePass(const TrainerOptions& options, const LayerGraph* graph, uin
 double DensePass::RunSlice(const DenseSlice& slice, uint32_t thread) {
   EMBANK_CHECK(thread < runs_.size() && slice.number < slices_);
   const bool trains = !slice.vector_gradients.empty();
+  EMBANK_CHECK(!trains || weight_gradients_.size() == slices_ * weights_.size());
   const std::span<float> gradients =
-      std::span(weight_gradients_).subspan(slice.number * weights_.size(), weights_.size());
+      trains ? std::span(weight_gradients_).subspan(slice.number * weights_.size(), weights_.size())
+             : std::span<float>();
   const auto samples = static_cast<uint32_t>(slice.logits.size());
   EMBANK_CHECK(slice.labels.size() == samples || (!trains && slice.labels.empty()));
   if (samples == 0) {

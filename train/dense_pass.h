@@ -26,8 +26,8 @@ struct DenseSlice {
   std::span<float> logits;                   // written
 };
 
-// It owns the dense parameters. Its memory is that of one slice for each thread, and the gradients
-// of the parameters for each slice.
+// It owns the dense parameters. Its memory is that of one slice for each thread, and, unless the
+// store is read-only, the gradients of the parameters for each slice.
 class DensePass {
  public:
   // The graph outlives it.

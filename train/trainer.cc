@@ -1,10 +1,9 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -19,8 +18,6 @@
 
 namespace embank {
 namespace {
-
-constexpr std::string_view kBlobHead = "embank-train 1\n";
 
 // A row that is prefetched before a step's lookups stays pinned until the update of the next step.
 static_assert(2 * kMicroBatchesMax < Pins::kBatches);
@@ -38,47 +35,17 @@ class Timing {
   const uint64_t begin_ns_;
 };
 
-std::string_view TakeLine(std::string_view* text) {
-  const size_t end = std::min(text->find('\n'), text->size());
-  const std::string_view line = text->substr(0, end);
-  text->remove_prefix(std::min(end + 1, text->size()));
-  return line;
+Status SetRule(const UpdateRule& rule, Table* table) {
+  return table->ChangeRule([&](UpdateRule* of_table) { *of_table = rule; });
 }
 
-// Takes a line "WORD NUMBER".
-StatusOr<uint64_t> TakeNumber(std::string_view* text, std::string_view word) {
-  std::string_view line = TakeLine(text);
-  uint64_t number = 0;
-  if (line.substr(0, word.size()) == word && line.size() > word.size()) {
-    line.remove_prefix(word.size() + 1);
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
-    if (error == std::errc() && end == line.data() + line.size()) return number;
-  }
-  return DataLossError(StrCat("the checkpoint is of no trainer: it has no line \"", word, "\""));
-}
-
-Status CheckModel(std::string_view of_checkpoint, std::string_view of_trainer) {
-  while (!of_checkpoint.empty() || !of_trainer.empty()) {
-    const std::string_view theirs = TakeLine(&of_checkpoint);
-    const std::string_view ours = TakeLine(&of_trainer);
-    if (theirs == ours) continue;
-    return FailedPreconditionError(StrCat("the checkpoint is of another model: it has \"", theirs,
-                                          "\", and this one \"", ours, "\""));
-  }
-  return OkStatus();
-}
-
-Status SetRate(float learning_rate, Table* table) {
-  return table->ChangeRule([&](UpdateRule* rule) { rule->learning_rate = learning_rate; });
-}
-
-// The weights of a wide part begin with 0. The rate of a table that is there is that of its last
-// step.
+// Opens a table, which gets the rule of the options, or makes it. The weights of a wide part begin
+// with 0.
 StatusOr<Table*> OpenTable(const TrainerOptions& options, const FeatureTable& feature,
                            Store* store) {
   StatusOr<Table*> table = store->catalog().Open(feature.name);
   if (table.ok()) {
-    EMBANK_RETURN_IF_ERROR(SetRate(options.row.rule.learning_rate, *table));
+    EMBANK_RETURN_IF_ERROR(SetRule(options.row.rule, *table));
     return table;
   }
   const float range = feature.dim == 1 ? 0.0f : options.row_range;
@@ -92,22 +59,15 @@ StatusOr<Table*> OpenTable(const TrainerOptions& options, const FeatureTable& fe
                        .b = range}});
 }
 
-// Returns the moment of the last checkpoint, if the store has one, and checks its model.
-StatusOr<std::optional<CheckpointedStep>> ReadCheckpoint(Store* store, std::string_view model) {
-  if (store->checkpoints() == nullptr) return std::optional<CheckpointedStep>();
-  const StatusOr<std::vector<std::byte>> blob = store->checkpoints()->Blob();
-  if (IsNotFound(blob.status())) return std::optional<CheckpointedStep>();
+// Returns what the last checkpoint says, if the store has one.
+StatusOr<std::optional<ModelText>> ReadCheckpoint(const Store& store) {
+  if (store.checkpoints() == nullptr) return std::optional<ModelText>();
+  const StatusOr<std::vector<std::byte>> blob = store.checkpoints()->Blob();
+  if (IsNotFound(blob.status())) return std::optional<ModelText>();
   EMBANK_RETURN_IF_ERROR(blob.status());
-  std::string_view text(reinterpret_cast<const char*>(blob->data()), blob->size());
-  if (text.substr(0, kBlobHead.size()) != kBlobHead) {
-    return FailedPreconditionError("the store is of no trainer: its checkpoint has another blob");
-  }
-  text.remove_prefix(kBlobHead.size());
-  CheckpointedStep step;
-  EMBANK_ASSIGN_OR_RETURN(step.steps, TakeNumber(&text, "steps"));
-  EMBANK_ASSIGN_OR_RETURN(step.position, TakeNumber(&text, "position"));
-  EMBANK_RETURN_IF_ERROR(CheckModel(text, model));
-  return std::optional(step);
+  EMBANK_ASSIGN_OR_RETURN(
+      ModelText text, ParseModelText({reinterpret_cast<const char*>(blob->data()), blob->size()}));
+  return std::optional(std::move(text));
 }
 
 std::vector<EmbeddingFeature> EmbeddingFeatures(std::span<const FeatureTable> features,
@@ -128,9 +88,14 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
   EMBANK_ASSIGN_OR_RETURN(LayerGraph layers, MakeModel(options, columns));
   auto graph = std::make_unique<const LayerGraph>(std::move(layers));
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Store::Open(options.store, {}));
+  ModelText text = DescribeModel(options, columns, *graph);
+  EMBANK_ASSIGN_OR_RETURN(const std::optional<ModelText> last, ReadCheckpoint(*store));
+  if (!last && options.store.read_only) {
+    return FailedPreconditionError(
+        StrCat("path: ", options.store.path, " has no checkpoint of a trainer"));
+  }
   // Before tables and memory of this model: they may not fit beside those of another one.
-  EMBANK_ASSIGN_OR_RETURN(const std::optional<CheckpointedStep> step,
-                          ReadCheckpoint(store.get(), ModelText(options, columns)));
+  if (last) EMBANK_RETURN_IF_ERROR(CheckSameModel(*last, text));
   std::unique_ptr<Executor> executor = MakeThreadPool(
       WorkerThreads({.worker_threads = options.threads, .path = {}, .pmem_path = {}}));
   std::vector<Table*> tables;
@@ -141,35 +106,37 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
   EMBANK_ASSIGN_OR_RETURN(DenseRows dense_rows, DenseRows::Open(store.get()));
   EMBANK_ASSIGN_OR_RETURN(DensePass dense_pass,
                           DensePass::Create(options, graph.get(), executor->concurrency()));
-  std::unique_ptr<Trainer> trainer(new Trainer(options, columns, std::move(graph), std::move(store),
-                                               std::move(executor), std::move(dense_pass),
-                                               std::move(dense_rows), std::move(tables)));
-  if (step) EMBANK_RETURN_IF_ERROR(trainer->ReadDenseRows(*step));
+  std::unique_ptr<Trainer> trainer(
+      new Trainer(std::move(text), options, std::move(graph), std::move(store), std::move(executor),
+                  std::move(dense_pass), std::move(dense_rows), std::move(tables)));
+  if (last) EMBANK_RETURN_IF_ERROR(trainer->GoOnAt(*last));
   return trainer;
 }
 
-Trainer::Trainer(const TrainerOptions& options, const ClickColumns& columns,
+Trainer::Trainer(ModelText text, const TrainerOptions& options,
                  std::unique_ptr<const LayerGraph> graph, std::unique_ptr<Store> store,
                  std::unique_ptr<Executor> executor, DensePass dense_pass, DenseRows dense_rows,
                  std::vector<Table*> tables)
     : options_(options),
-      model_text_(ModelText(options, columns)),
-      columns_(columns),
+      text_(std::move(text)),
       graph_(std::move(graph)),
       store_(std::move(store)),
       executor_(std::move(executor)),
       tables_(std::move(tables)),
       dense_pass_(std::move(dense_pass)),
       dense_rows_(std::move(dense_rows)),
-      embedding_pass_(EmbeddingFeatures(TablesOf(options, columns), tables_), options.slices),
-      plan_(options, TablesOf(options, columns)),
+      embedding_pass_(EmbeddingFeatures(TablesOf(options, text_.columns), tables_), options.slices),
+      plan_(options, TablesOf(options, text_.columns)),
       losses_(options.slices) {}
 
-Status Trainer::ReadDenseRows(const CheckpointedStep& step) {
+// Other data begin anew.
+Status Trainer::GoOnAt(const ModelText& checkpoint) {
   EMBANK_RETURN_IF_ERROR(dense_rows_.Read(
       std::vector<std::span<float>>{dense_pass_.weights(), dense_pass_.optimizer_state()}));
-  steps_ = step.steps;
-  position_ = step.position;
+  steps_ = checkpoint.steps;
+  const bool has_same_data = DataName(checkpoint.columns) == DataName(text_.columns);
+  position_ = has_same_data ? checkpoint.position : 0;
+  changes_ = ChangedSettings(checkpoint, text_);
   return OkStatus();
 }
 
@@ -181,8 +148,9 @@ Status Trainer::StartCheckpoint(uint64_t position) {
   EMBANK_RETURN_IF_ERROR(dense_rows_.Write(
       std::vector<std::span<const float>>{dense_pass_.weights(), dense_pass_.optimizer_state()}));
   if (Seeded(SeededBug::kPositionLate)) std::swap(position, position_);
-  const std::string blob =
-      StrCat(kBlobHead, "steps ", steps_, "\nposition ", position, "\n", model_text_);
+  text_.steps = steps_;
+  text_.position = position;
+  const std::string blob = WriteModelText(text_);
   EMBANK_RETURN_IF_ERROR(
       store_->started_checkpoint()->Start(std::as_bytes(std::span(blob.data(), blob.size()))));
   started_position_ = position;
@@ -255,7 +223,7 @@ Status Trainer::CheckSamples(const ClickBatch& batch) const {
     return InvalidArgumentError(
         StrCat("the batch has ", batch.samples, " samples; it must have 1 to ", options_.batch));
   }
-  return CheckBatch(batch, columns_);
+  return CheckBatch(batch, text_.columns);
 }
 
 StatusOr<double> Trainer::RunBatch(const ClickBatch& batch, bool trains,
@@ -291,7 +259,7 @@ double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {
       .number = slice,
       .batch_samples = batch_->samples,
       .input = {.dense = ConstMatrix(batch_->dense.data(), batch_->samples,
-                                     static_cast<uint32_t>(columns_.dense.size()))
+                                     static_cast<uint32_t>(text_.columns.dense.size()))
                              .RowsFrom(range.begin, range.end),
                 .features = vectors},
       .labels = batch_->labels.empty() ? std::span<const float>()
@@ -319,13 +287,16 @@ Status Trainer::SetRates() {
   if (options_.schedule == RateSchedule{}) return OkStatus();
   const float factor = RateFactor(options_.schedule, steps_);
   dense_pass_.set_learning_rate(options_.dense.rule.learning_rate * factor);
-  for (Table* const table : tables_) {
-    EMBANK_RETURN_IF_ERROR(SetRate(options_.row.rule.learning_rate * factor, table));
-  }
+  UpdateRule rule = options_.row.rule;
+  rule.learning_rate *= factor;
+  for (Table* const table : tables_) EMBANK_RETURN_IF_ERROR(SetRule(rule, table));
   return OkStatus();
 }
 
 StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logits) {
+  if (options_.store.read_only) {
+    return FailedPreconditionError("the store is read-only: the trainer predicts alone");
+  }
   EMBANK_ASSIGN_OR_RETURN(const double sum, RunBatch(batch, /*trains=*/true, logits));
   const double loss = sum / batch.samples;
   if (!std::isfinite(loss)) {

@@ -22,6 +22,7 @@
 #include "store/store.h"
 #include "train/dense_pass.h"
 #include "train/dense_rows.h"
+#include "train/model_text.h"
 #include "train/models/layer_graph.h"
 #include "train/pipeline/embedding_pass.h"
 #include "train/pipeline/operation_graph.h"
@@ -40,18 +41,15 @@ struct StepSeconds {
   double gradients = 0.0;
 };
 
-// The moment of a checkpoint.
-struct CheckpointedStep {
-  uint64_t steps = 0;
-  uint64_t position = 0;
-};
-
 // One thread, but Prefetch may run beside the others.
 class Trainer {
  public:
   // Opens the store, and its tables or makes them; goes on at the last checkpoint, if there is one.
-  // INVALID_ARGUMENT names the option. FAILED_PRECONDITION: the checkpoint is of another model; the
-  // message names the first difference. The statuses of Store::Open.
+  // Settings may have changed since (train/model_text.h). A store that is read-only has a
+  // checkpoint, and then the trainer predicts alone: it takes no memory for gradients.
+  // INVALID_ARGUMENT names the option. FAILED_PRECONDITION: the checkpoint is of another model, and
+  // the message names the first difference; or there must be one, and there is none. DATA_LOSS: it
+  // lacks rows or lines. The statuses of Store::Open.
   static StatusOr<std::unique_ptr<Trainer>> Open(const TrainerOptions& options,
                                                  const ClickColumns& columns);
 
@@ -64,6 +62,7 @@ class Trainer {
   // go together (CheckBatch); nothing was changed.
   // The statuses of LookupPacked and ApplyGradientsPacked: the step may be done in part. Open the
   // trainer again: it goes on at its last checkpoint.
+  // FAILED_PRECONDITION: the store is read-only; nothing was done.
   StatusOr<double> Step(const ClickBatch& batch, std::vector<float>* logits);
   // Computes logits, and changes no row but its heat. Ids that were never trained have their first
   // values. The samples need no labels. INVALID_ARGUMENT as for Step, and the statuses of
@@ -92,8 +91,10 @@ class Trainer {
     uint64_t dense_steps = 0;
   };
   LeftOut left_out() const { return {embedding_pass_.left_out(), left_out_dense_steps_}; }
-  // Where the data go on, as the last checkpoint has it.
+  // Where the data go on, as the last checkpoint has it; 0 if that was of other data.
   uint64_t position() const { return position_; }
+  // A phrase for each setting that has changed since the checkpoint at which the trainer went on.
+  std::span<const std::string> changes() const { return changes_; }
   std::span<const float> weights() const { return dense_pass_.weights(); }
   // Adds the operations of a batch, forward and, if it trains, backward. Only Step and Predict can
   // run them; anybody can schedule them.
@@ -105,12 +106,11 @@ class Trainer {
   std::span<Table* const> tables() const { return tables_; }
 
  private:
-  Trainer(const TrainerOptions& options, const ClickColumns& columns,
-          std::unique_ptr<const LayerGraph> graph, std::unique_ptr<Store> store,
-          std::unique_ptr<Executor> executor, DensePass dense_pass, DenseRows dense_rows,
-          std::vector<Table*> tables);
+  Trainer(ModelText text, const TrainerOptions& options, std::unique_ptr<const LayerGraph> graph,
+          std::unique_ptr<Store> store, std::unique_ptr<Executor> executor, DensePass dense_pass,
+          DenseRows dense_rows, std::vector<Table*> tables);
   Status CheckSamples(const ClickBatch& batch) const;
-  Status ReadDenseRows(const CheckpointedStep& step);
+  Status GoOnAt(const ModelText& checkpoint);
   // Runs a batch forward and, if it trains, backward; returns the sum of the losses.
   StatusOr<double> RunBatch(const ClickBatch& batch, bool trains, std::vector<float>* logits);
   void AddMicroBatch(uint32_t number, bool trains, OperationGraph* graph);
@@ -119,8 +119,7 @@ class Trainer {
   Status SetRates();
 
   const TrainerOptions options_;
-  const std::string model_text_;
-  const ClickColumns columns_;
+  ModelText text_;
   const std::unique_ptr<const LayerGraph> graph_;
   const std::unique_ptr<Store> store_;
   const std::unique_ptr<Executor> executor_;
@@ -137,6 +136,7 @@ class Trainer {
   uint64_t steps_ = 0;
   uint64_t left_out_dense_steps_ = 0;
   uint64_t position_ = 0;
+  std::vector<std::string> changes_;
   std::optional<uint64_t> started_position_;  // of the started checkpoint
 };
 

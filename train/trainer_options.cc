@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/exact_text.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/table/options.h"
@@ -104,22 +103,6 @@ Status CheckModel(const TrainerOptions& options, const ClickColumns& columns) {
       StrCat("model is ", model.name, ", which needs one dim for all id features"));
 }
 
-void AppendRule(const char* of, Optimizer optimizer, const UpdateRule& rule, std::string* text) {
-  StrAppend(text, of, " optimizer ", static_cast<int>(optimizer), "\n");
-  const auto append = [&](const char* name, float value) {
-    StrAppend(text, of, " ", name, " ", ExactText(value), "\n");
-  };
-  append("learning rate", rule.learning_rate);
-  append("beta1", rule.beta1);
-  append("beta2", rule.beta2);
-  append("epsilon", rule.epsilon);
-  append("weight decay", rule.weight_decay);
-  append("initial accumulator", rule.initial_accumulator);
-  // Checkpoints from before these options do not have them.
-  if (rule.max_gradient_norm != 0.0f) append("max gradient norm", rule.max_gradient_norm);
-  if (rule.max_gradient_value != 0.0f) append("max gradient value", rule.max_gradient_value);
-}
-
 }  // namespace
 
 Status Validate(const TrainerOptions& options) {
@@ -181,27 +164,6 @@ StatusOr<LayerGraph> MakeModel(const TrainerOptions& options, const ClickColumns
   }
   return InvalidArgumentError(StrCat("model ", options.model.name, " has ", logits,
                                      " logits for a sample; a trainer takes one"));
-}
-
-std::string ModelText(const TrainerOptions& options, const ClickColumns& columns) {
-  std::string text =
-      StrCat("model ", options.model.name, "\ndim ", CommonDim(options), "\nbatch ", options.batch,
-             "\nslices ", options.slices, "\nseed ", options.seed, "\n");
-  AppendRule("row", options.row.optimizer, options.row.rule, &text);
-  StrAppend(&text, "row range ", ExactText(options.row_range), "\n");
-  AppendRule("dense", options.dense.optimizer, options.dense.rule, &text);
-  if (options.schedule != RateSchedule{}) {
-    StrAppend(&text, "learning rates ", TextOf(options.schedule), "\n");
-  }
-  StrAppend(&text, "dense features ", columns.dense.size(), "\nid features ", columns.ids.size(),
-            "\n");
-  for (const std::string& name : columns.dense) StrAppend(&text, "dense feature ", name, "\n");
-  for (size_t i = 0; i < columns.ids.size(); ++i) {
-    StrAppend(&text, "id feature ", columns.ids[i], " dim ", DimOf(options, i), "\n");
-  }
-  StrAppend(&text, TextOf(options.model.make(InputsOf(options, columns))));
-  if (!columns.data.empty()) StrAppend(&text, "data ", columns.data, "\n");
-  return text;
 }
 
 }  // namespace embank

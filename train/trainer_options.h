@@ -75,9 +75,6 @@ std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickCol
 // model, it does not suit the features, or its graph has not one logit.
 StatusOr<LayerGraph> MakeModel(const TrainerOptions& options, const ClickColumns& columns);
 
-// All that a checkpoint and its model have to agree on, a line for each. MakeModel has succeeded.
-std::string ModelText(const TrainerOptions& options, const ClickColumns& columns);
-
 }  // namespace embank
 
 #endif  // EMBANK_TRAIN_TRAINER_OPTIONS_H_

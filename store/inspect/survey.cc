@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -105,14 +107,21 @@ Status TakeSpace(const Manifest& newest, const std::map<uint64_t, SegmentRows>& 
   return OkStatus();
 }
 
-StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& directory,
-                            const std::string& path) {
+// Loads the manifests that the directory keeps, the newest first, which can be read.
+StatusOr<std::vector<KeptCheckpoint>> LoadKept(const CheckpointDirectory& directory,
+                                               const std::string& path) {
   EMBANK_RETURN_IF_ERROR(directory.CheckIsStore("directory"));
-  const std::vector<KeptCheckpoint> kept = directory.LoadKept();
+  std::vector<KeptCheckpoint> kept = directory.LoadKept();
   if (kept.empty()) {
     return DataLossError(StrCat("path: ", path, " has segments of a store, and no manifest"));
   }
   EMBANK_RETURN_IF_ERROR(kept[0].manifest.status());
+  return kept;
+}
+
+StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& directory,
+                            const std::string& path) {
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<KeptCheckpoint> kept, LoadKept(directory, path));
   const Manifest& newest = *kept[0].manifest;
   Survey survey = {.directory = path,
                    .store_id = newest.store_id,
@@ -141,21 +150,39 @@ StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& direct
   return survey;
 }
 
-}  // namespace
-
-StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
+// Reads a store's files without a lock, again and again until no checkpoint was made meanwhile.
+template <typename Read>
+std::invoke_result_t<Read, const CheckpointDirectory&> ReadBesideWriters(FileSystem* files,
+                                                                         const std::string& path,
+                                                                         Read read) {
   // A survey takes milliseconds; a checkpoint takes as long as its syncs.
   constexpr int kTriesMax = 16;
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
                           CheckpointDirectory::OpenUnlocked(files, path, "directory"));
   for (int i = 0; i < kTriesMax; ++i) {
-    StatusOr<Survey> survey = SurveyOnce(files, *directory, path);
+    auto result = read(*directory);
     // Behind a further checkpoint files are removed, of which some may have been read.
     EMBANK_ASSIGN_OR_RETURN(const bool has_changed, directory->Refresh());
-    if (!has_changed) return survey;
+    if (!has_changed) return result;
   }
   return UnavailableError(StrCat("directory: ", path, " had a new checkpoint in each of ",
                                  kTriesMax, " tries to read the last one; try again"));
+}
+
+}  // namespace
+
+StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
+  return ReadBesideWriters(files, path, [&](const CheckpointDirectory& directory) {
+    return SurveyOnce(files, directory, path);
+  });
+}
+
+StatusOr<Manifest> ReadNewestManifest(FileSystem* files, const std::string& path) {
+  return ReadBesideWriters(
+      files, path, [&](const CheckpointDirectory& directory) -> StatusOr<Manifest> {
+        EMBANK_ASSIGN_OR_RETURN(std::vector<KeptCheckpoint> kept, LoadKept(directory, path));
+        return std::move(kept[0].manifest);
+      });
 }
 
 }  // namespace embank

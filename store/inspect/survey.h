@@ -74,6 +74,10 @@ struct Survey {
 // kResourceExhausted, and the statuses of files. Throws std::bad_alloc.
 StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path);
 
+// Reads the manifest of the last checkpoint alone, in the same way: of a store that was never
+// checkpointed, that of checkpoint 0. Statuses like SurveyStore.
+StatusOr<Manifest> ReadNewestManifest(FileSystem* files, const std::string& path);
+
 }  // namespace embank
 
 #endif  // EMBANK_STORE_INSPECT_SURVEY_H_

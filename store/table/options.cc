@@ -12,6 +12,12 @@
 
 namespace embank {
 
+const char* NameOf(Optimizer optimizer) {
+  static constexpr const char* kNames[] = {"none", "sgd", "adagrad", "rowwise_adagrad",
+                                           "adam", "ftrl"};
+  return kNames[static_cast<int32_t>(optimizer)];
+}
+
 uint32_t WorkerThreads(const StoreOptions& options) {
   if (options.worker_threads != 0) return options.worker_threads;
   return std::clamp(std::thread::hardware_concurrency(), 1u, kWorkerThreadsMax);

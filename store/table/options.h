@@ -45,6 +45,9 @@ struct StoreOptions {
   bool read_only = false;
 };
 
+// The word for an optimizer in texts: "adagrad". Thread-safe.
+const char* NameOf(Optimizer optimizer);
+
 // The number of threads in the store's pool.
 uint32_t WorkerThreads(const StoreOptions& options);
 

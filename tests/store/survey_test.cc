@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,6 +64,15 @@ TEST_F(Surveying, CountsRowsByTableAndBytesByClass) {
   EXPECT_EQ(survey.segments, SegmentPaths(world_.disk()).size());
   EXPECT_GT(of_first.utilisation(), 0.4);
   EXPECT_LT(of_first.utilisation(), 0.9);
+}
+
+TEST_F(Surveying, TheNewestManifestIsReadAlone) {
+  const StatusOr<Manifest> manifest = ReadNewestManifest(&world_.disk(), "log");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->checkpoint, 2u);
+  EXPECT_EQ(manifest->seed, 5u);
+  EXPECT_TRUE(std::ranges::equal(manifest->blob, BlobOf("longer blob")));
+  EXPECT_TRUE(IsNotFound(ReadNewestManifest(&world_.disk(), "nowhere").status()));
 }
 
 TEST_F(Surveying, SpaceIsToldByMedium) {

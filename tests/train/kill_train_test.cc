@@ -1,31 +1,39 @@
 // embank-train is killed again and again, and goes on each time: its weights, rows and states are
 // those of a run without interruption.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "store/batch/state.h"
-#include "store/scan/scan.h"
-#include "store/store.h"
+#include "tests/support/environment.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/train/train_program.h"
+#include "tests/train/trained_rows.h"
 
 namespace embank::test::kill_train_test {
 namespace {
 
 using Words = std::vector<std::string>;
 
+// embank-train as it runs, and what it writes to its standard error.
+struct Training {
+  pid_t child = -1;
+  int output = -1;
+};
+
 // Starts embank-train with the options of all runs and these.
-pid_t Start(const Words& data, const Words& more) {
+Training Start(const Words& data, const Words& more) {
   std::vector<std::string> words = {std::getenv("EMBANK_TRAIN"),
                                     "--batch",
                                     "100",
@@ -34,33 +42,69 @@ pid_t Start(const Words& data, const Words& more) {
                                     "--threads",
                                     "2",
                                     "--dram-mib",
-                                    "48",
-                                    "--checkpoint-every",
-                                    "7"};
+                                    "48"};
   words.insert(words.end(), data.begin(), data.end());
   words.insert(words.end(), more.begin(), more.end());
-  const pid_t child = fork();
-  if (child != 0) return child;
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  if (std::freopen("/dev/null", "w", stderr) != nullptr) execv(arguments[0], arguments.data());
-  _exit(127);
+  int ends[2] = {};
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  return {child, ends[0]};
+}
+
+// Waits until a resumed run begins to train, or has ended.
+void WaitForSteps(const Training& run) {
+  std::string output;
+  char part[256];
+  while (output.find("goes on behind step") == std::string::npos) {
+    const ssize_t size = read(run.output, part, sizeof(part));
+    if (size <= 0) return;
+    output.append(part, static_cast<size_t>(size));
+  }
+}
+
+sigset_t EndsOfChildren() {
+  sigset_t ended;
+  sigemptyset(&ended);
+  sigaddset(&ended, SIGCHLD);
+  return ended;
+}
+
+// The end of an earlier child is no end of a later one.
+void ForgetEnds() {
+  const sigset_t ended = EndsOfChildren();
+  const timespec none = {};
+  while (sigtimedwait(&ended, nullptr, &none) == SIGCHLD) continue;
 }
 
 // Waits until a child has ended, and no longer than so many milliseconds.
 void WaitForAnEnd(uint64_t milliseconds_max) {
-  sigset_t ended;
-  sigemptyset(&ended);
-  sigaddset(&ended, SIGCHLD);
+  const sigset_t ended = EndsOfChildren();
   const timespec limit = {.tv_sec = 0, .tv_nsec = static_cast<long>(milliseconds_max * 1'000'000)};
   sigtimedwait(&ended, nullptr, &limit);
 }
 
-// Waits for the end; returns whether the program ended well by itself.
-bool EndsWell(pid_t child) {
+// Waits for the end of a run, and returns its status.
+int EndOf(const Training& run) {
   int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(waitpid(run.child, &status, 0), run.child);
+  close(run.output);
+  return status;
+}
+
+// Waits for the end; returns whether the program ended well by itself.
+bool EndsWell(const Training& run) {
+  const int status = EndOf(run);
   if (WIFEXITED(status)) {
     EXPECT_EQ(WEXITSTATUS(status), 0);
     return true;
@@ -77,90 +121,54 @@ std::string WeightsIn(const std::string& json_path) {
   return at == std::string::npos ? "" : json.substr(at, json.find_first_of(",}", at) - at);
 }
 
-using TableRows = std::map<Key, std::vector<float>>;
-
-RowSpan SpanOf(std::vector<float>* rows, uint32_t floats) {
-  return {reinterpret_cast<std::byte*>(rows->data()), floats * sizeof(float)};
+// The number behind a name in the JSON of a run; -1: there is none.
+double NumberIn(const std::string& json_path, const std::string& name) {
+  std::ostringstream text;
+  text << std::ifstream(json_path).rdbuf();
+  const size_t at = text.str().find("\"" + name + "\": ");
+  return at == std::string::npos ? -1.0 : std::stod(text.str().substr(at + name.size() + 4));
 }
 
-// The values of each row, and its optimizer state behind them.
-TableRows RowsIn(Table* table) {
-  const uint32_t dim = table->layout().dim;
-  const uint32_t state_floats = table->layout().state_floats;
-  TableRows all;
-  Scan scan(table);
-  std::vector<Key> keys(1000);
-  std::vector<float> rows(keys.size() * dim);
-  std::vector<float> states(keys.size() * state_floats);
-  for (;;) {
-    const StatusOr<uint64_t> count = scan.Next(keys, SpanOf(&rows, dim));
-    EXPECT_TRUE(count.ok()) << count.status();
-    if (!count.ok() || *count == 0) return all;
-    if (state_floats > 0) {
-      const KeySpan found = KeySpan(keys).first(*count);
-      EXPECT_TRUE(GetState(table, found, SpanOf(&states, state_floats), {}).ok());
-    }
-    for (uint64_t i = 0; i < *count; ++i) {
-      std::vector<float>& row = all[keys[i]];
-      row.assign(&rows[i * dim], &rows[i * dim] + dim);
-      const auto state = states.begin() + static_cast<ptrdiff_t>(i * state_floats);
-      row.insert(row.end(), state, state + state_floats);
-    }
-  }
-}
-
-std::map<std::string, TableRows> TablesIn(const std::string& path) {
-  std::map<std::string, TableRows> tables;
-  StoreOptions options;
-  options.worker_threads = 1;
-  options.path = path;
-  options.seed = 1;  // that of embank-train
-  options.dram_bytes = uint64_t{64} << 20;
-  const StatusOr<std::unique_ptr<Store>> store = Store::Open(options, {});
-  EXPECT_TRUE(store.ok()) << store.status();
-  if (!store.ok()) return tables;
-  for (Table* const table : (*store)->catalog().List()) tables[table->name()] = RowsIn(table);
-  return tables;
-}
-
-void ExpectSameRows(const std::string& path, const std::string& expected_path) {
-  const std::map<std::string, TableRows> tables = TablesIn(path);
-  const std::map<std::string, TableRows> expected = TablesIn(expected_path);
-  EXPECT_EQ(tables.size(), 27u) << "26 id features, and dense parameters";
-  ASSERT_EQ(tables.size(), expected.size());
-  for (const auto& [name, rows] : expected) {
-    EXPECT_GT(rows.size(), 0u) << name;
-    EXPECT_TRUE(tables.contains(name) && tables.at(name) == rows) << name;
-  }
+// The most milliseconds from the first step of a run to its kill or stop, so that about `count` of
+// them come before the training is at its end.
+uint64_t MillisecondsMax(const std::string& json_of_whole, uint64_t count) {
+  const double seconds = NumberIn(json_of_whole, "all");
+  EXPECT_GT(seconds, 0.0);
+  return 1 + static_cast<uint64_t>(1200.0 * seconds / static_cast<double>(count));
 }
 
 // Kills a run again and again until it was killed so often; then it goes on to its end.
-void KillAgainAndAgain(const Words& data, uint32_t kills_wanted) {
+void KillAgainAndAgain(Words data, uint32_t kills_wanted) {
+  data.insert(data.end(), {"--checkpoint-every", "7"});
   ASSERT_NE(std::getenv("EMBANK_TRAIN"), nullptr) << "ctest names the program";
-  sigset_t ended;
-  sigemptyset(&ended);
-  sigaddset(&ended, SIGCHLD);
+  const sigset_t ended = EndsOfChildren();
   ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
   const ScratchDirectory directory;
   const std::string whole = directory.path() + "/whole.json";
   const std::string killed = directory.path() + "/killed.json";
   ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/a", "--json", whole})));
   ASSERT_NE(WeightsIn(whole), "");
+  const uint64_t milliseconds_max = MillisecondsMax(whole, kills_wanted);
+  ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/b", "--steps", "7"})));
   Random random(5);
   uint32_t kills = 0;
   bool has_ended = false;
   while (!has_ended && !testing::Test::HasFailure()) {
-    const pid_t child =
+    ForgetEnds();
+    const Training run =
         Start(data, {"--path", directory.path() + "/b", "--resume", "--json", killed});
     if (kills < kills_wanted) {
-      WaitForAnEnd(random.Between(30, 300));
-      kill(child, SIGKILL);
+      const bool is_at_start = kills % 4 == 3;
+      if (!is_at_start) WaitForSteps(run);
+      WaitForAnEnd(random.Between(0, is_at_start ? 60 : milliseconds_max));
+      kill(run.child, SIGKILL);
     }
-    has_ended = EndsWell(child);
+    has_ended = EndsWell(run);
     kills += has_ended ? 0 : 1;
   }
   EXPECT_EQ(WeightsIn(killed), WeightsIn(whole));
-  ExpectSameRows(directory.path() + "/b", directory.path() + "/a");
+  // 26 id features, and dense parameters.
+  ExpectSameRows(directory.path() + "/b", directory.path() + "/a", 27);
   EXPECT_EQ(kills, kills_wanted) << "it ended before it was killed";
 }
 
@@ -188,6 +196,99 @@ TEST(KillTrain, ALogGoesOnWhereItsCheckpointWas) {
   }
   std::ofstream(log) << text;
   KillAgainAndAgain(data, 8);
+}
+
+// Each stop is a checkpoint, of which there are no others. A signal that comes before the first
+// step ends the program, and is no stop.
+TEST(KillTrain, ARunThatIsStoppedBySignalsGoesOnAtEachOfThem) {
+  const uint64_t stops_wanted = TestScale() > 1 ? 20 : 5;
+  const uint64_t steps = 120 * stops_wanted;
+  const Words data = {"--generate", "criteo-kaggle", "--divisor",
+                      "3000",       "--samples",     std::to_string(steps * 100)};
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  const std::string whole = directory.path() + "/whole.json";
+  const std::string stopped = directory.path() + "/stopped.json";
+  const Words path = {"--path", directory.path() + "/b", "--json", stopped};
+  ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/a", "--json", whole})));
+  const uint64_t milliseconds_max = MillisecondsMax(whole, stops_wanted);
+  Words first = path;
+  first.insert(first.end(), {"--steps", "3"});
+  ASSERT_TRUE(EndsWell(Start(data, first)));
+  double last_step = 3.0;
+  double loss = NumberIn(stopped, "logloss") * 300.0;
+  Words next = path;
+  next.emplace_back("--resume");
+  Random random(7);
+  uint64_t stops = 0;
+  uint32_t ends = 0;
+  while (last_step < static_cast<double>(steps) && !testing::Test::HasFailure()) {
+    ForgetEnds();
+    std::ofstream(stopped) << "";
+    const Training run = Start(data, next);
+    WaitForSteps(run);
+    if (stops < stops_wanted) {
+      WaitForAnEnd(random.Between(0, milliseconds_max));
+      kill(run.child, stops % 2 == 0 ? SIGTERM : SIGINT);
+    }
+    const int status = EndOf(run);
+    if (WIFSIGNALED(status)) {
+      ASSERT_LT(++ends, 100u) << "it never stops in a checkpoint";
+      continue;
+    }
+    ASSERT_EQ(WEXITSTATUS(status), 0);
+    const double samples = NumberIn(stopped, "samples");
+    EXPECT_EQ(NumberIn(stopped, "steps"), last_step + samples / 100) << "it went on elsewhere";
+    last_step = NumberIn(stopped, "steps");
+    loss += NumberIn(stopped, "logloss") * samples;
+    if (last_step < static_cast<double>(steps)) ++stops;
+  }
+  EXPECT_EQ(stops, stops_wanted) << "it ended before it was stopped";
+  EXPECT_NEAR(loss / static_cast<double>(steps * 100), NumberIn(whole, "logloss"), 1e-5);
+  EXPECT_EQ(WeightsIn(stopped), WeightsIn(whole));
+  ExpectSameRows(directory.path() + "/b", directory.path() + "/a", 27);
+}
+
+// Returns whether a process has a handler for SIGINT and one for SIGTERM.
+bool CatchesSignals(pid_t child) {
+  std::ifstream status("/proc/" + std::to_string(child) + "/status");
+  std::string word;
+  while (status >> word && word != "SigCgt:") continue;
+  uint64_t caught = 0;
+  status >> std::hex >> caught;
+  constexpr uint64_t kBoth = uint64_t{1} << (SIGINT - 1) | uint64_t{1} << (SIGTERM - 1);
+  return (caught & kBoth) == kBoth;
+}
+
+// Whichever it is: a person who wants a program to end presses what comes to hand.
+TEST(KillTrain, ASecondSignalEndsItAtOnce) {
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  // Too few of its lines come for a step, for which the first signal waits.
+  const std::string log = directory.path() + "/log";
+  ASSERT_EQ(mkfifo(log.c_str(), 0600), 0);
+  for (const auto& [first, second] : {std::pair{SIGINT, SIGTERM}, {SIGTERM, SIGTERM}}) {
+    ASSERT_TRUE(EndsWell(Start({"--generate", "criteo-kaggle", "--divisor", "3000", "--samples",
+                                "300", "--path", directory.path() + "/run"},
+                               {"--resume"})));
+    const Training run = Start({"--data", log, "--path", directory.path() + "/run"}, {"--resume"});
+    const int writer = open(log.c_str(), O_WRONLY);
+    ASSERT_GE(writer, 0);
+    const std::string lines = CriteoLog(50);
+    ASSERT_EQ(write(writer, lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+    WaitForSteps(run);
+    while (!CatchesSignals(run.child)) WaitForAnEnd(5);
+    kill(run.child, first);
+    WaitForAnEnd(50);
+    ForgetEnds();
+    EXPECT_EQ(waitpid(run.child, nullptr, WNOHANG), 0) << "the first signal is a wish";
+    kill(run.child, second);
+    const int status = EndOf(run);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == second) << status;
+    close(writer);
+  }
 }
 
 }  // namespace

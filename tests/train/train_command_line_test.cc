@@ -71,6 +71,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --model rmc3 --dim 16", "is 16; model rmc3 has dim 64"},
       {"--generate avazu --batch 0", "batch is 0"},
       {"--generate avazu --dim many", "--dim"},
+      {"--generate avazu --dim 0", "dim is 0; it must be 1 to 4096"},
       {"--generate avazu --modle=ffnn", "no option '--modle'. Did you mean '--model'?"},
       {"--generate avazu --completely-else", "there is no option '--completely-else'.\n"},
       {"--generate avazu --hbm-mib 17592186044416", "--hbm-mib is 17592186044416"},
@@ -238,87 +239,18 @@ TEST(TrainCommandLine, DataAreFilesAPatternADirectoryOrAPipe) {
   ASSERT_EQ(Train("--data " + whole + layers + "/w.whole").exit_code, 0);
   EXPECT_EQ(Train("--data '" + parts + "/day_*'" + layers + "/w.pattern").exit_code, 0);
   EXPECT_EQ(Train("--data " + parts + layers + "/w.directory").exit_code, 0);
+  EXPECT_EQ(Train("--data " + parts + "/day_0 " + parts + "/day_1" + layers + "/w.files").exit_code,
+            0);
   EXPECT_EQ(Train("--data -" + layers + "/w.input <" + whole).exit_code, 0);
-  for (const char* const run : {"pattern", "directory", "input"}) {
+  for (const char* const run : {"pattern", "directory", "files", "input"}) {
     EXPECT_EQ(TextIn(directory.path() + "/w." + run), TextIn(directory.path() + "/w.whole")) << run;
   }
+  const Ended twice = Train("--epochs 2 --data -" + layers + "/w.twice <" + whole);
+  EXPECT_EQ(twice.exit_code, 2) << twice.output;
+  EXPECT_THAT(twice.output, HasSubstr("standard input gives its lines once"));
   const Ended none = Train("--data '" + parts + "/month_*'" + layers + "/w.none");
   EXPECT_NE(none.exit_code, 0);
   EXPECT_THAT(none.output, HasSubstr("/month_*: no file fits the pattern"));
-}
-
-TEST(TrainCommandLine, AResumedRunHasTheSameColumnFile) {
-  const ScratchDirectory directory;
-  const std::string csv = directory.path() + "/ratings.csv";
-  std::string text = "user,item,age,rating\n";
-  for (int i = 0; i < 500; ++i) {
-    text += std::to_string(i % 40) + "," + std::to_string(i % 7) + "," + std::to_string(i % 90) +
-            "," + std::to_string(i % 6) + "\n";
-  }
-  WriteFile(csv, text);
-  const std::string columns = directory.path() + "/columns.txt";
-  const std::string run = "--model ffnn --dim 4 --batch 50 --dram-mib 48 --path " +
-                          directory.path() + "/store --data " + csv + " --columns " + columns;
-  const std::string label = "label rating at-least 4\n";
-  const std::string ids = "id user decimal\nid item decimal\n";
-  WriteFile(columns, label + "dense age\n" + ids);
-  ASSERT_EQ(Train(run + " --steps 4").exit_code, 0);
-  for (const auto& [other, theirs, ours] : std::vector<std::array<std::string, 3>>{
-           {"label rating at-least 3\ndense age\n" + ids, "label rating at-least 4",
-            "label rating at-least 3"},
-           {label + "dense age log\n" + ids, "dense age", "dense age log"},
-           {label + "dense item\nid user decimal\n", "id features 2", "id features 1"},
-           {label + "dense age\nid user hex\nid item decimal\n", "id user decimal",
-            "id user hex"}}) {
-    WriteFile(columns, other);
-    const Ended refused = Train(run + " --resume");
-    EXPECT_EQ(refused.exit_code, 1) << refused.output;
-    EXPECT_THAT(refused.output,
-                HasSubstr("it has \"" + theirs + "\", and this one \"" + ours + "\""));
-  }
-  WriteFile(columns, "# a remark\n" + label + "dense  age\n" + ids);
-  EXPECT_EQ(Train(run + " --resume").exit_code, 0);
-}
-
-// Line 3 is broken by the first rules, and a sample by the second ones.
-TEST(TrainCommandLine, AModelGoesOnByTheRulesOfItsTraining) {
-  const ScratchDirectory directory;
-  const std::string csv = directory.path() + "/log.csv";
-  std::string text = "label,age,user\n1,30,5\n0,20,7.0\n";
-  for (int i = 0; i < 498; ++i) {
-    text += std::to_string(i % 2) + "," + std::to_string(i % 90) + "," + std::to_string(i) + "\n";
-  }
-  WriteFile(csv, text);
-  const std::string columns = "label label\ndense age\nid user decimal\n";
-  WriteFile(csv + ".new", columns);
-  WriteFile(csv + ".old", "rules 1\n" + columns);
-  const std::string run =
-      "--model ffnn --dim 4 --batch 50 --dram-mib 48 --data " + csv + " --columns " + csv;
-  const std::string store = " --path " + directory.path() + "/";
-  ASSERT_EQ(Train(run + ".old --weights " + csv + ".w.old").exit_code, 0);
-  ASSERT_EQ(Train(run + ".new --weights " + csv + ".w.new").exit_code, 0);
-  ASSERT_NE(TextIn(csv + ".w.old"), TextIn(csv + ".w.new"));
-  for (const char* const rules : {".old", ".new"}) {
-    ASSERT_EQ(Train(run + rules + " --steps 4" + store + rules).exit_code, 0);
-    const Ended resumed =
-        Train(run + ".new --resume" + store + rules + " --weights " + csv + ".resumed");
-    EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
-    EXPECT_EQ(TextIn(csv + ".resumed"), TextIn(csv + ".w" + rules)) << rules;
-  }
-}
-
-// Both rates have the same first six digits.
-TEST(TrainCommandLine, AResumedRunHasAllDigitsOfItsRates) {
-  const ScratchDirectory directory;
-  const std::string run =
-      "--generate criteo-kaggle --divisor 5000 --samples 500 --batch 100 --dim 4 --model ffnn "
-      "--dram-mib 48 --path " +
-      directory.path() + "/store --row-rate ";
-  ASSERT_EQ(Train(run + "0.1234567 --steps 2").exit_code, 0);
-  const Ended other = Train(run + "0.1234571 --resume");
-  EXPECT_EQ(other.exit_code, 1) << other.output;
-  EXPECT_THAT(other.output, HasSubstr("it has \"row learning rate 0.1234567\""));
-  EXPECT_EQ(Train(run + "0.1234567 --resume").exit_code, 0);
 }
 
 TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
@@ -397,26 +329,6 @@ TEST(TrainCommandLine, DataWithoutASampleFailTheRun) {
   EXPECT_EQ(evaluated.exit_code, 1) << evaluated.output;
   EXPECT_THAT(evaluated.output, HasSubstr("the data of the evaluation have no sample"));
   EXPECT_THAT(evaluated.output, HasSubstr("1, 100 samples in this run"));
-}
-
-TEST(TrainCommandLine, AResumedRunHasTheSameData) {
-  const ScratchDirectory directory;
-  const std::string log = directory.path() + "/log.txt";
-  WriteFile(log, CriteoLog(1000, 7));
-  WriteFile(log + ".other", CriteoLog(1000, 8));
-  const std::string run = "--dim 4 --batch 100 --model ffnn --dram-mib 48 --path " +
-                          directory.path() + "/store --weights " + log;
-  const std::string layers = "--dim 4 --batch 100 --model ffnn --data " + log + " --weights " + log;
-  EXPECT_EQ(Train(layers + ".whole").exit_code, 0);
-  EXPECT_EQ(Train(run + ".part --steps 4 --data " + log).exit_code, 0);
-  const Ended other = Train(run + ".part --resume --data " + log + ".other");
-  EXPECT_EQ(other.exit_code, 1) << other.output;
-  EXPECT_THAT(other.output, HasSubstr("it has \"data a log"));
-  const Ended resumed = Train(run + ".resumed --resume --data " + log);
-  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
-  EXPECT_THAT(resumed.output, HasSubstr("goes on behind step 4"));
-  EXPECT_THAT(resumed.output, HasSubstr("line 7: "));
-  EXPECT_EQ(TextIn(log + ".resumed"), TextIn(log + ".whole"));
 }
 
 TEST(TrainCommandLine, BrokenLinesAreCountedAndNamed) {

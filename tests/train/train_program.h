@@ -3,7 +3,9 @@
 #define EMBANK_TESTS_TRAIN_TRAIN_PROGRAM_H_
 
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -17,6 +19,15 @@ inline std::string TextIn(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
+}
+
+// All files of a directory and their bytes.
+inline std::map<std::string, std::string> FilesIn(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    files[entry.path().filename().string()] = TextIn(entry.path().string());
+  }
+  return files;
 }
 
 inline size_t CountOf(const std::string& text, const std::string& part) {

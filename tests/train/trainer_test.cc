@@ -14,6 +14,7 @@
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/train/trainer_scene.h"
 #include "train/batch_ahead.h"
 #include "train/dense/auc.h"
 #include "train/dense/loss.h"
@@ -25,52 +26,6 @@ namespace embank::test::trainer_test {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::unique_ptr<ClickGenerator> Data(uint64_t samples) {
-  ClickGeneratorOptions options;
-  options.samples = samples;
-  auto data = ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", {.divisor = 2000}), options,
-                                     nullptr);
-  return *std::move(data);
-}
-
-TrainerOptions OptionsOf(const std::string& model, const std::string& path = "") {
-  TrainerOptions options;
-  options.model = *FindModel(model);
-  options.dim = 8;
-  options.batch = 100;
-  options.threads = 1;
-  options.store.worker_threads = 1;
-  options.store.path = path;
-  return options;
-}
-
-std::unique_ptr<Trainer> OpenTrainer(const TrainerOptions& options) {
-  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, Data(1)->columns());
-  EXPECT_TRUE(trainer.ok()) << trainer.status();
-  return trainer.ok() ? *std::move(trainer) : nullptr;
-}
-
-// Trains up to a step, and returns the losses.
-std::vector<double> Train(Trainer* trainer, uint64_t last_step, uint64_t checkpoint_at = 0) {
-  const auto data = Data(last_step * 100);
-  EXPECT_TRUE(data->SkipTo(trainer->position()).ok());
-  BatchAhead batches(data.get(), trainer, 100);
-  std::vector<double> losses;
-  std::vector<float> logits;
-  while (trainer->steps() < last_step) {
-    const auto batch = batches.Next();
-    EXPECT_TRUE(batch.ok() && *batch != nullptr) << batch.status();
-    const StatusOr<double> loss = trainer->Step(**batch, &logits);
-    EXPECT_TRUE(loss.ok()) << loss.status();
-    if (!loss.ok()) break;
-    losses.push_back(*loss);
-    if (trainer->steps() == checkpoint_at) {
-      EXPECT_TRUE(trainer->Checkpoint(batches.position()).ok());
-    }
-  }
-  return losses;
-}
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kComparedSteps = 15;  // each takes up to ten times as long
@@ -364,16 +319,6 @@ TEST(Trainer, DenseParametersWhoseGradientsAreNotFiniteStayAsTheyAre) {
     EXPECT_FALSE(std::ranges::equal(trainer->weights(), before));
   }
   EXPECT_TRUE(was_left_out);
-}
-
-// The rows of a few ids of a table.
-std::vector<float> RowsOf(Table* table, std::span<const Key> keys) {
-  const uint32_t dim = table->layout().dim;
-  std::vector<float> rows(keys.size() * dim);
-  EXPECT_TRUE(Lookup(table, keys, MissingRule::kZero,
-                     {reinterpret_cast<std::byte*>(rows.data()), dim * sizeof(float)}, {})
-                  .ok());
-  return rows;
 }
 
 // The third id feature has a large row, and the second one a row of zeros in bags of `bag` ids: the

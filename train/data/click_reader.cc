@@ -104,13 +104,16 @@ double ClickReader::FractionRead() const {
 StatusOr<uint32_t> ClickReader::Next(uint32_t samples_max, ClickBatch* batch) {
   EMBANK_CHECK(samples_max > 0);
   batch->Clear(columns_.ids.size());
+  broken_before_.clear();
   while (batch->samples < samples_max) {
     EMBANK_ASSIGN_OR_RETURN(const LineKind kind, NextLine());
     if (kind == LineKind::kEnd) {
       EMBANK_RETURN_IF_ERROR(CheckShare(1));
       break;
     }
-    if (kind == LineKind::kSample) AppendRow(row_, batch);
+    if (kind != LineKind::kSample) continue;
+    AppendRow(row_, batch);
+    broken_before_.push_back(broken_.count);
   }
   return batch->samples;
 }

@@ -52,6 +52,8 @@ class ClickReader final : public ClickSource {
 
   // Returns the broken lines among those that were read or skipped.
   const BrokenLines& broken_lines() const { return broken_; }
+  // Returns their number before each sample of the last batch.
+  const std::vector<uint64_t>& broken_before() const { return broken_before_; }
   // Returns the part of all files that was read, 0..1, by their bytes; 0 if one is a pipe.
   double FractionRead() const override;
 
@@ -75,6 +77,7 @@ class ClickReader final : public ClickSource {
   ClickRow row_;
   BadField bad_;
   BrokenLines broken_;
+  std::vector<uint64_t> broken_before_;
   uint64_t lines_ = 0;        // position: lines that were read or skipped
   uint64_t unjudged_ = 0;     // lines of headers, and blank ones at the end of files
   uint64_t blanks_ = 0;       // blank lines that are broken if another line follows in their file

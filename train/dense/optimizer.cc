@@ -45,12 +45,12 @@ EMBANK_SIMD_CLONES void DenseAdam(const UpdateRule& rule, AdamStep step, uint64_
   for (uint64_t i = 0; i < count; ++i) StepAdam(r, step, g[i], w[i], m[i], v[i]);
 }
 
+}  // namespace
+
 uint64_t DenseStateFloats(Optimizer kind, uint64_t parameters) {
   if (kind == Optimizer::kAdam) return 2 * parameters + 1;
   return kind == Optimizer::kAdagrad ? parameters : 0;
 }
-
-}  // namespace
 
 StatusOr<DenseOptimizer> DenseOptimizer::Create(Optimizer kind, const UpdateRule& rule,
                                                 uint64_t parameters) {

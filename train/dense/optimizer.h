@@ -14,6 +14,9 @@
 
 namespace embank {
 
+// The floats of the state of an optimizer of so many parameters (DenseOptimizer::state).
+uint64_t DenseStateFloats(Optimizer kind, uint64_t parameters);
+
 // One thread at a time.
 class DenseOptimizer {
  public:

@@ -133,13 +133,17 @@ void LayerGraph::Initialize(uint64_t seed, std::span<float> weights) const {
   }
 }
 
-std::string TextOf(const LayerGraph& graph) {
+const char* NameOf(NodeKind kind) {
   constexpr std::array<const char*, 8> kNames = {"dense", "feature",         "linear", "concat",
                                                  "sum",   "dot interaction", "fm",     "gate"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string TextOf(const LayerGraph& graph) {
   std::string text;
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
     const GraphNode& node = graph.nodes()[id];
-    StrAppend(&text, "node ", id, " ", kNames[static_cast<size_t>(node.kind)]);
+    StrAppend(&text, "node ", id, " ", NameOf(node.kind));
     if (node.kind == NodeKind::kFeature) StrAppend(&text, " ", node.feature);
     StrAppend(&text, node.has_relu ? " relu" : "", " width ", node.columns);
     for (const NodeId input : node.inputs) StrAppend(&text, " ", input);

@@ -22,6 +22,9 @@ struct ModelInputs {
 
 enum class NodeKind { kDense, kFeature, kLinear, kConcat, kSum, kDotInteraction, kFm, kGate };
 
+// The word for a kind in texts: "linear". Thread-safe.
+const char* NameOf(NodeKind kind);
+
 struct GraphNode {
   NodeKind kind;
   uint32_t columns;

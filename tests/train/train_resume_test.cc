@@ -1,0 +1,203 @@
+// embank-train --resume: what a run takes from its checkpoint, what may change, and what may not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/scratch_directory.h"
+#include "tests/train/train_program.h"
+#include "tests/train/trained_rows.h"
+
+namespace embank::test::train_resume_test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Options of a small model, which a checkpoint has.
+constexpr const char* kModel = " --model ffnn --dim 4 --batch 100 --slices 4 --seed 9";
+
+TEST(TrainResume, ARunTakesItsModelFromTheCheckpoint) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(1000, 7));
+  const std::string run = "--dram-mib 48 --path " + directory.path() + "/store --data " + log;
+  EXPECT_EQ(
+      Train("--data " + log + kModel + " --row-rate 0.03 --weights " + log + ".whole").exit_code,
+      0);
+  EXPECT_EQ(Train(run + kModel + " --row-rate 0.03 --steps 4").exit_code, 0);
+  for (const auto& [option, theirs, ours] : std::vector<std::array<std::string, 3>>{
+           {"--model mmoe", "model ffnn", "model mmoe"},
+           {"--dim 8", "id feature C1 dim 4", "id feature C1 dim 8"},
+           {"--slices 8", "slices 4", "slices 8"}}) {
+    const Ended refused = Train(run + " --resume " + option);
+    EXPECT_EQ(refused.exit_code, 1) << refused.output;
+    EXPECT_THAT(refused.output,
+                HasSubstr("it has \"" + theirs + "\", and this one \"" + ours + "\""));
+  }
+  const Ended resumed = Train(run + " --resume --weights " + log + ".resumed");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("goes on behind step 4\n"));
+  EXPECT_THAT(resumed.output, Not(HasSubstr(" -> ")));
+  EXPECT_THAT(resumed.output, HasSubstr("line 7: "));
+  EXPECT_EQ(TextIn(log + ".resumed"), TextIn(log + ".whole"));
+}
+
+// Both rates have the same first six digits.
+TEST(TrainResume, ChangedSettingsAreTold) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(1000));
+  const std::string run =
+      "--dram-mib 48 --path " + directory.path() + "/store --data " + log + " --row-rate ";
+  ASSERT_EQ(Train(run + "0.1234567 --steps 2" + kModel).exit_code, 0);
+  const Ended changed = Train(run + "0.1234571 --resume --batch 50 --dense-rate 0.5 --steps 4");
+  EXPECT_EQ(changed.exit_code, 0) << changed.output;
+  EXPECT_THAT(changed.output, HasSubstr("\nbatch 100 -> 50\n"
+                                        "learning rate of rows 0.1234567 -> 0.1234571\n"
+                                        "learning rate of dense parameters 0.01 -> 0.5\n"));
+  EXPECT_THAT(changed.output, HasSubstr("4, 100 samples in this run"));
+  const Ended again = Train(run + "0.1234571 --resume");
+  EXPECT_THAT(again.output, Not(HasSubstr(" -> "))) << "the checkpoint has the new ones";
+  EXPECT_THAT(again.output, HasSubstr("18, 700 samples in this run"));
+}
+
+TEST(TrainResume, ARunHasTheSameColumnFile) {
+  const ScratchDirectory directory;
+  const std::string csv = directory.path() + "/ratings.csv";
+  std::string text = "user,item,age,rating\n";
+  for (int i = 0; i < 500; ++i) {
+    text += std::to_string(i % 40) + "," + std::to_string(i % 7) + "," + std::to_string(i % 90) +
+            "," + std::to_string(i % 6) + "\n";
+  }
+  WriteFile(csv, text);
+  const std::string columns = directory.path() + "/columns.txt";
+  const std::string run = "--model ffnn --dim 4 --batch 50 --dram-mib 48 --path " +
+                          directory.path() + "/store --data " + csv + " --columns " + columns;
+  const std::string label = "label rating at-least 4\n";
+  const std::string ids = "id user decimal\nid item decimal\n";
+  WriteFile(columns, label + "dense age\n" + ids);
+  ASSERT_EQ(Train(run + " --steps 4").exit_code, 0);
+  for (const auto& [other, theirs, ours] : std::vector<std::array<std::string, 3>>{
+           {"label rating at-least 3\ndense age\n" + ids, "label rating at-least 4",
+            "label rating at-least 3"},
+           {label + "dense age log\n" + ids, "dense age", "dense age log"},
+           {label + "dense item\nid user decimal\n", "id features 2", "id features 1"},
+           {label + "dense age\nid user hex\nid item decimal\n", "id user decimal",
+            "id user hex"}}) {
+    WriteFile(columns, other);
+    const Ended refused = Train(run + " --resume");
+    EXPECT_EQ(refused.exit_code, 1) << refused.output;
+    EXPECT_THAT(refused.output,
+                HasSubstr("it has \"" + theirs + "\", and this one \"" + ours + "\""));
+  }
+  WriteFile(columns, "# a remark\n" + label + "dense  age\n" + ids);
+  EXPECT_EQ(Train(run + " --resume").exit_code, 0);
+}
+
+// Line 3 is broken by the first rules, and a sample by the second ones.
+TEST(TrainResume, AModelGoesOnByTheRulesOfItsTraining) {
+  const ScratchDirectory directory;
+  const std::string csv = directory.path() + "/log.csv";
+  std::string text = "label,age,user\n1,30,5\n0,20,7.0\n";
+  for (int i = 0; i < 498; ++i) {
+    text += std::to_string(i % 2) + "," + std::to_string(i % 90) + "," + std::to_string(i) + "\n";
+  }
+  WriteFile(csv, text);
+  const std::string columns = "label label\ndense age\nid user decimal\n";
+  WriteFile(csv + ".new", columns);
+  WriteFile(csv + ".old", "rules 1\n" + columns);
+  const std::string run =
+      "--model ffnn --dim 4 --batch 50 --dram-mib 48 --data " + csv + " --columns " + csv;
+  const std::string store = " --path " + directory.path() + "/";
+  ASSERT_EQ(Train(run + ".old --weights " + csv + ".w.old").exit_code, 0);
+  ASSERT_EQ(Train(run + ".new --weights " + csv + ".w.new").exit_code, 0);
+  ASSERT_NE(TextIn(csv + ".w.old"), TextIn(csv + ".w.new"));
+  for (const char* const rules : {".old", ".new"}) {
+    ASSERT_EQ(Train(run + rules + " --steps 4" + store + rules).exit_code, 0);
+    const Ended resumed =
+        Train(run + ".new --resume" + store + rules + " --weights " + csv + ".resumed");
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+    EXPECT_EQ(TextIn(csv + ".resumed"), TextIn(csv + ".w" + rules)) << rules;
+  }
+}
+
+// A log in two parts, of whole batches, each for a run of its own.
+TEST(TrainResume, TheNextDayGoesOnAsOneRunOverBoth) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path();
+  const std::string text = CriteoLog(1200);
+  size_t end = 0;
+  for (int line = 0; line < 700; ++line) end = text.find('\n', end) + 1;
+  WriteFile(path + "/both", text);
+  WriteFile(path + "/monday", text.substr(0, end));
+  WriteFile(path + "/tuesday", text.substr(end));
+  const std::string both = "--path " + path + "/one --data " + path + "/both" + kModel;
+  EXPECT_EQ(Train(both + " --weights " + path + "/weights").exit_code, 0);
+  const std::string run = "--path " + path + "/two --data " + path;
+  EXPECT_EQ(Train(run + "/monday" + kModel).exit_code, 0);
+  const Ended next = Train(run + "/tuesday --resume --weights " + path + "/weights2");
+  EXPECT_EQ(next.exit_code, 0) << next.output;
+  EXPECT_THAT(next.output,
+              HasSubstr("goes on behind step 7, at the begin of the data\ndata a log"));
+  EXPECT_THAT(next.output, HasSubstr("12, 500 samples in this run"));
+  EXPECT_EQ(TextIn(path + "/weights2"), TextIn(path + "/weights"));
+  ExpectSameRows(path + "/two", path + "/one", 27);
+}
+
+// Also where the log was shorter than what tells it from others.
+TEST(TrainResume, LinesThatWereAppendedAreTrainedAlone) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const std::string text = CriteoLog(700);
+  size_t end = 0;
+  for (int line = 0; line < 200; ++line) end = text.find('\n', end) + 1;
+  ASSERT_LT(end, 65536u);
+  WriteFile(log, text.substr(0, end));
+  const std::string run = "--path " + directory.path() + "/store --data " + log;
+  ASSERT_EQ(Train(run + kModel).exit_code, 0);
+  for (const auto& [lines, steps] : std::vector<std::pair<int, int>>{{500, 5}, {700, 7}}) {
+    WriteFile(log, CriteoLog(lines));
+    const Ended next = Train(run + " --resume");
+    EXPECT_THAT(next.output, Not(HasSubstr(" -> ")));
+    EXPECT_THAT(next.output,
+                HasSubstr(std::to_string(steps) + ", " + std::to_string(lines == 500 ? 300 : 200) +
+                          " samples in this run"));
+  }
+}
+
+// Generated data have no format, and their model goes on with a log.
+TEST(TrainResume, ALogFollowsGeneratedData) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(300));
+  const std::string path = " --path " + directory.path() + "/store";
+  EXPECT_EQ(
+      Train("--generate criteo-kaggle --divisor 5000 --samples 200" + path + kModel).exit_code, 0);
+  const Ended next = Train("--resume --data " + log + path);
+  EXPECT_EQ(next.exit_code, 0) << next.output;
+  EXPECT_THAT(next.output, HasSubstr("5, 300 samples in this run"));
+}
+
+TEST(TrainResume, AStoreOfAnotherProgramIsRefused) {
+  const ScratchDirectory directory;
+  StoreOptions options;
+  options.path = directory.path() + "/store";
+  options.worker_threads = 1;
+  {
+    const auto store = Store::Open(options, {});
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_TRUE((*store)->checkpoints()->Make({}).ok());
+  }
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(100));
+  const Ended refused = Train("--resume --data " + log + " --path " + options.path);
+  EXPECT_EQ(refused.exit_code, 1) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("the store is of no trainer"));
+}
+
+}  // namespace
+}  // namespace embank::test::train_resume_test

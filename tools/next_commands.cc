@@ -1,0 +1,64 @@
+#include "tools/next_commands.h"
+
+#include <string_view>
+
+#include "base/str_cat.h"
+
+namespace embank {
+namespace {
+
+// The same command line, which goes on.
+std::string SameCommand(const TrainCommand& command) {
+  std::string text;
+  for (const std::string& word : command.words) {
+    StrAppend(&text, text.empty() ? "" : " ", ShellWord(word));
+  }
+  return command.resume ? text : text + " --resume";
+}
+
+// The options of the tiers, which no checkpoint has.
+std::string TierOptions(const TrainCommand& command) {
+  std::string text;
+  const auto add = [&](const char* option, uint64_t mib) {
+    if (mib > 0) StrAppend(&text, " ", option, " ", mib);
+  };
+  add("--dram-mib", command.dram_mib);
+  add("--hbm-mib", command.hbm_mib);
+  const std::string& pmem = command.trainer.store.pmem_path;
+  if (!pmem.empty()) StrAppend(&text, " --pmem ", ShellWord(pmem));
+  add("--pmem-mib", command.pmem_mib);
+  return text;
+}
+
+}  // namespace
+
+std::string ShellWord(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./,:=@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char letter : word)
+    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+std::string NextCommands(const TrainCommand& command, uint64_t steps,
+                         const std::string& stopped_by) {
+  if (command.trainer.store.path.empty()) {
+    return "\nThe model was in memory, and is gone. Give --path DIR to keep one.\n";
+  }
+  const std::string path = ShellWord(command.trainer.store.path);
+  const std::string program = command.words.empty() ? "embank-train" : ShellWord(command.words[0]);
+  std::string text;
+  if (!stopped_by.empty()) {
+    StrAppend(&text, "\nstopped by ", stopped_by, " at step ", steps, "; go on with\n  ",
+              SameCommand(command), "\n");
+  }
+  StrAppend(&text, "\nThe model is in ", path, ", at step ", steps, ".\n  go on     ", program,
+            " --path ", path, TierOptions(command), " --resume --data FILE\n  evaluate  ", program,
+            " evaluate --path ", path, " --data FILE\n  predict   ", program, " predict --path ",
+            path, " --data FILE --out scores.csv\n");
+  return text;
+}
+
+}  // namespace embank

@@ -1,0 +1,22 @@
+// The last words of a training: where its model is, and the commands that use it.
+#ifndef EMBANK_TOOLS_NEXT_COMMANDS_H_
+#define EMBANK_TOOLS_NEXT_COMMANDS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "tools/train_command.h"
+
+namespace embank {
+
+// Returns a word as a shell reads it: in quotation marks where it needs them.
+std::string ShellWord(const std::string& word);
+
+// Returns a paragraph about a training that has ended behind this step. `stopped_by` names the
+// signal that has stopped it, and is empty otherwise.
+std::string NextCommands(const TrainCommand& command, uint64_t steps,
+                         const std::string& stopped_by);
+
+}  // namespace embank
+
+#endif  // EMBANK_TOOLS_NEXT_COMMANDS_H_

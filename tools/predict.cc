@@ -1,0 +1,220 @@
+// embank-train predict and evaluate: a trained model and a log.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/exact_text.h"
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "base/threads/clock.h"
+#include "tools/model_command.h"
+#include "tools/numbered_samples.h"
+#include "tools/score_file.h"
+#include "tools/train_data.h"
+#include "tools/train_run.h"
+#include "tools/trained_model.h"
+#include "train/batch_ahead.h"
+#include "train/data/click_files.h"
+#include "train/dense/activation.h"
+#include "train/evaluation.h"
+
+namespace embank {
+namespace {
+
+constexpr double kSecondsPerProgress = 5.0;
+
+// A trainer that predicts alone, and a log with the columns of its model.
+struct OpenedModel {
+  std::unique_ptr<ClickReader> log;
+  std::unique_ptr<Trainer> trainer;
+  uint32_t batch = 0;
+};
+
+// Names the first difference of features of one kind. Empty: there is none.
+std::string DifferenceOf(const char* kind, const std::vector<std::string>& of_log,
+                         const std::vector<std::string>& of_model) {
+  if (of_log.size() != of_model.size()) {
+    return StrCat("have ", of_log.size(), " ", kind, " features, and the model ", of_model.size());
+  }
+  for (size_t i = 0; i < of_log.size(); ++i) {
+    if (of_log[i] == of_model[i]) continue;
+    return StrCat("have the ", kind, " feature \"", of_log[i], "\" where the model has \"",
+                  of_model[i], "\"");
+  }
+  return "";
+}
+
+Status CheckColumns(const TrainCommand& command, const ClickColumns& of_log,
+                    const ClickColumns& of_model) {
+  std::string difference = DifferenceOf("dense", of_log.dense, of_model.dense);
+  if (difference.empty()) difference = DifferenceOf("id", of_log.ids, of_model.ids);
+  if (difference.empty()) return OkStatus();
+  return InvalidArgumentError(StrCat(
+      command.columns.empty() ? StrCat("--data: the lines of ", command.data[0])
+                              : StrCat("--columns: the columns of ", command.columns),
+      " ", difference, "; give --columns FILE with the features of the model, in their order"));
+}
+
+StatusOr<OpenedModel> OpenModel(const ModelCommand& command, bool has_labels) {
+  TrainCommand log = command.log;
+  EMBANK_ASSIGN_OR_RETURN(const TrainedModel model, ReadTrainedModel(log.trainer.store.path));
+  log.format = DataFormat(model.text.columns);
+  OpenedModel opened;
+  log.rules = RulesOf(log.format);
+  EMBANK_ASSIGN_OR_RETURN(opened.log, OpenLog(log, "--data", log.data, has_labels));
+  EMBANK_RETURN_IF_ERROR(CheckColumns(log, opened.log->columns(), model.text.columns));
+  TrainerOptions options = model.text.options;
+  options.threads = log.trainer.threads;
+  options.store.worker_threads = log.trainer.threads;
+  options.store.pmem_path =
+      log.trainer.store.pmem_path.empty() ? model.pmem_path : log.trainer.store.pmem_path;
+  EMBANK_ASSIGN_OR_RETURN(options.store.dram_bytes, DramBytes(log));
+  options.store.read_only = true;
+  opened.batch = options.batch;
+  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, model.text.columns);
+  if (IsUnavailable(trainer.status())) {
+    return UnavailableError(StrCat("--", trainer.status().message(),
+                                   ": wait for the end of its training, or use an export"));
+  }
+  EMBANK_ASSIGN_OR_RETURN(opened.trainer, std::move(trainer));
+  return opened;
+}
+
+// INVALID_ARGUMENT: the scores would replace the log.
+Status CheckOut(const ModelCommand& command) {
+  const StatusOr<std::vector<std::string>> files = FilesOf(command.log.data);
+  if (!files.ok()) return OkStatus();  // OpenLog says why
+  for (const std::string& file : *files) {
+    std::error_code error;
+    if (!std::filesystem::equivalent(command.out, file, error)) continue;
+    return InvalidArgumentError(StrCat("--out: ", command.out, " is a file of --data"));
+  }
+  return OkStatus();
+}
+
+// Appends the scores of a batch, and an empty line for each broken one.
+void AppendScores(std::span<const float> logits, const BrokenBeside& broken, std::string* text) {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    text->append(broken.before[i], '\n');
+    StrAppend(text, ExactText(static_cast<float>(Sigmoid(static_cast<double>(logits[i])))), "\n");
+  }
+  text->append(broken.behind, '\n');
+}
+
+class Prediction {
+ public:
+  explicit Prediction(OpenedModel model)
+      : model_(std::move(model)), begin_ns_(SteadyClock()->NowNs()) {}
+
+  Status WriteTo(ScoreFile* file) {
+    EMBANK_RETURN_IF_ERROR(file->Write("score\n"));
+    NumberedSamples samples(model_.log.get());
+    BatchAhead batches(&samples, model_.trainer.get(), model_.batch);
+    std::vector<float> logits;
+    std::string text;
+    for (bool is_done = false; !is_done;) {
+      EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
+      is_done = batch == nullptr;
+      logits.clear();
+      if (!is_done) EMBANK_RETURN_IF_ERROR(model_.trainer->Predict(*batch, &logits));
+      text.clear();
+      AppendScores(logits, samples.TakeBroken(), &text);
+      EMBANK_RETURN_IF_ERROR(file->Write(text));
+      samples_ += logits.size();
+      ShowProgress();
+    }
+    return OkStatus();
+  }
+
+  void Show(const ModelCommand& command) const {
+    PrintBroken(model_.log->broken_lines());
+    std::fprintf(stderr, "%llu samples predicted, %.0f per second; scores in %s\n",
+                 static_cast<unsigned long long>(samples_), SamplesPerSecond(),
+                 command.out == "-" ? "the standard output" : command.out.c_str());
+  }
+
+ private:
+  double Seconds() const { return static_cast<double>(SteadyClock()->NowNs() - begin_ns_) * 1e-9; }
+  double SamplesPerSecond() const { return static_cast<double>(samples_) / Seconds(); }
+
+  void ShowProgress() {
+    if (Seconds() < next_line_) return;
+    next_line_ += kSecondsPerProgress;
+    std::fprintf(stderr, "%llu samples predicted, %.0f per second\n",
+                 static_cast<unsigned long long>(samples_), SamplesPerSecond());
+  }
+
+  const OpenedModel model_;
+  const uint64_t begin_ns_;
+  uint64_t samples_ = 0;
+  double next_line_ = kSecondsPerProgress;
+};
+
+// Wrong data are no wrong use.
+Status OfData(const Status& status) {
+  return IsInvalidArgument(status) ? DataLossError(status.message()) : status;
+}
+
+CLI::App* AddUseOfModel(CLI::App* app, const char* name, const char* what, ModelCommand* command) {
+  CLI::App* const use = app->add_subcommand(name, what);
+  TrainCommand& log = command->log;
+  use->add_option("--path", log.trainer.store.path, "directory of the model, or of an export of it")
+      ->required();
+  use->add_option("--data", log.data,
+                  "click log with the columns of the model: files, directories, patterns or -")
+      ->required();
+  use->add_option("--columns", log.columns, "column file; without: that of the training");
+  use->add_option("--threads", log.trainer.threads, "0: one per core")->capture_default_str();
+  use->add_option("--dram-mib", log.dram_mib, "memory of the store; 0: no limit");
+  use->add_option("--pmem", log.trainer.store.pmem_path,
+                  "directory of its PMem, if that has been moved");
+  return use;
+}
+
+}  // namespace
+
+CLI::App* AddPredict(CLI::App* app, ModelCommand* command) {
+  CLI::App* const use = AddUseOfModel(
+      app, "predict", "Write the probability of a click for each line of a log", command);
+  use->add_option("--out", command->out,
+                  "file for the scores: a header, then a line for each line of the log; -: the "
+                  "standard output")
+      ->required();
+  return use;
+}
+
+CLI::App* AddEvaluate(CLI::App* app, ModelCommand* command) {
+  return AddUseOfModel(app, "evaluate", "Print logloss and AUC of a log", command);
+}
+
+Status RunPredict(const ModelCommand& command) {
+  EMBANK_RETURN_IF_ERROR(CheckOut(command));
+  EMBANK_ASSIGN_OR_RETURN(OpenedModel model, OpenModel(command, /*has_labels=*/false));
+  ScoreFile file(command.out);
+  EMBANK_RETURN_IF_ERROR(file.Open());
+  Prediction prediction(std::move(model));
+  EMBANK_RETURN_IF_ERROR(OfData(prediction.WriteTo(&file)));
+  EMBANK_RETURN_IF_ERROR(file.Finish());
+  prediction.Show(command);
+  return OkStatus();
+}
+
+Status RunEvaluate(const ModelCommand& command) {
+  EMBANK_ASSIGN_OR_RETURN(const OpenedModel model, OpenModel(command, /*has_labels=*/true));
+  const StatusOr<Scores> scores = EvaluateAll(model.log.get(), model.trainer.get(), model.batch);
+  EMBANK_RETURN_IF_ERROR(OfData(scores.status()));
+  PrintBroken(model.log->broken_lines());
+  if (scores->samples() == 0) {
+    return DataLossError(StrCat("--data: ", command.log.data[0], " has no sample"));
+  }
+  std::printf("logloss  %s\nauc      %s\nsamples  %s\n", StrCat(scores->loss()).c_str(),
+              StrCat(scores->auc()).c_str(), StrCat(scores->samples()).c_str());
+  return OkStatus();
+}
+
+}  // namespace embank

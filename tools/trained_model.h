@@ -1,0 +1,27 @@
+// The model that a directory has, as the checkpoint of its store describes it.
+#ifndef EMBANK_TOOLS_TRAINED_MODEL_H_
+#define EMBANK_TOOLS_TRAINED_MODEL_H_
+
+#include <string>
+
+#include "base/status_or.h"
+#include "train/model_text.h"
+
+namespace embank {
+
+struct TrainedModel {
+  ModelText text;         // with the functions of its model
+  std::string pmem_path;  // of the store; empty: it has no PMem
+};
+
+// Reads the newest checkpoint, also while the store is open, and writes nothing. Its options have
+// the seed of the store.
+// NOT_FOUND: there is no store, or it has no checkpoint.
+// FAILED_PRECONDITION: it is of no trainer, of a newer one, or of a model that has no name for
+// --model.
+// DATA_LOSS: its manifest is damaged. The statuses of files.
+StatusOr<TrainedModel> ReadTrainedModel(const std::string& path);
+
+}  // namespace embank
+
+#endif  // EMBANK_TOOLS_TRAINED_MODEL_H_

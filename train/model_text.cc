@@ -1,0 +1,348 @@
+#include "train/model_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/exact_text.h"
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "store/table/options.h"
+#include "tiers/row/update_rule.h"
+
+namespace embank {
+namespace {
+
+constexpr std::string_view kHead = "embank-train ";
+constexpr uint32_t kVersion = 2;
+
+// A number of a rule. A table changes all of them but the one that new rows begin with.
+struct RuleNumber {
+  const char* name;
+  float UpdateRule::*number;
+  bool may_change = true;
+};
+constexpr RuleNumber kRuleNumbers[] = {
+    {"learning rate", &UpdateRule::learning_rate},
+    {"beta1", &UpdateRule::beta1},
+    {"beta2", &UpdateRule::beta2},
+    {"epsilon", &UpdateRule::epsilon},
+    {"weight decay", &UpdateRule::weight_decay},
+    {"decoupled weight decay", &UpdateRule::decoupled_weight_decay},
+    {"ftrl l1", &UpdateRule::ftrl_l1},
+    {"ftrl l2", &UpdateRule::ftrl_l2},
+    {"max gradient norm", &UpdateRule::max_gradient_norm},
+    {"max gradient value", &UpdateRule::max_gradient_value},
+    {"initial accumulator", &UpdateRule::initial_accumulator, /*may_change=*/false}};
+
+constexpr Optimizer kOptimizers[] = {Optimizer::kNone,    Optimizer::kSgd,
+                                     Optimizer::kAdagrad, Optimizer::kRowwiseAdagrad,
+                                     Optimizer::kAdam,    Optimizer::kFtrl};
+
+constexpr std::string_view kSecondRules = "rules 2\n";
+
+constexpr std::pair<std::string_view, RateCurve> kCurves[] = {
+    {"constant", RateCurve::kConstant}, {"cosine", RateCurve::kCosine}, {"step", RateCurve::kStep}};
+
+std::string_view TakeLine(std::string_view* text) {
+  const size_t end = std::min(text->find('\n'), text->size());
+  const std::string_view line = text->substr(0, end);
+  text->remove_prefix(std::min(end + 1, text->size()));
+  return line;
+}
+
+void AppendNumbers(const char* of, const UpdateRule& rule, bool may_change, std::string* text) {
+  for (const RuleNumber& number : kRuleNumbers) {
+    if (number.may_change != may_change) continue;
+    StrAppend(text, of, " ", number.name, " ", ExactText(rule.*number.number), "\n");
+  }
+}
+
+std::string LinesOf(const RateSchedule& schedule) {
+  const auto curve =
+      std::ranges::find(kCurves, schedule.curve, &std::pair<std::string_view, RateCurve>::second);
+  return StrCat("rates ", curve->first, "\nrate warm-up ", schedule.warmup_steps, "\nrate steps ",
+                schedule.steps, "\nrate factor ", ExactText(schedule.factor), "\n");
+}
+
+std::string SettingLines(const ModelText& text) {
+  std::string lines = StrCat("batch ", text.options.batch, "\n");
+  const std::string_view name = DataName(text.columns);
+  if (!name.empty()) StrAppend(&lines, "data ", name, "\n");
+  lines += LinesOf(text.options.schedule);
+  AppendNumbers("row", text.options.row.rule, /*may_change=*/true, &lines);
+  AppendNumbers("dense", text.options.dense.rule, /*may_change=*/true, &lines);
+  return lines;
+}
+
+// Without the format of the data.
+std::string ModelLines(const ModelText& text) {
+  const TrainerOptions& options = text.options;
+  std::string lines = StrCat("model ", options.model.name, "\nslices ", options.slices, "\nseed ",
+                             options.seed, "\nrow optimizer ", NameOf(options.row.optimizer), "\n");
+  AppendNumbers("row", options.row.rule, /*may_change=*/false, &lines);
+  StrAppend(&lines, "row range ", ExactText(options.row_range), "\ndense optimizer ",
+            NameOf(options.dense.optimizer), "\n");
+  AppendNumbers("dense", options.dense.rule, /*may_change=*/false, &lines);
+  const ClickColumns& columns = text.columns;
+  StrAppend(&lines, "dense features ", columns.dense.size(), "\nid features ", columns.ids.size(),
+            "\n");
+  for (const std::string& name : columns.dense) StrAppend(&lines, "dense feature ", name, "\n");
+  const std::vector<FeatureTable> tables = TablesOf(options, columns);
+  for (size_t i = 0; i < columns.ids.size(); ++i) {
+    StrAppend(&lines, "id feature ", columns.ids[i], " dim ", tables[i].dim, "\n");
+  }
+  return lines + text.graph;
+}
+
+Status CheckSameLines(std::string_view of_checkpoint, std::string_view of_trainer) {
+  while (!of_checkpoint.empty() || !of_trainer.empty()) {
+    const std::string_view theirs = TakeLine(&of_checkpoint);
+    const std::string_view ours = TakeLine(&of_trainer);
+    if (theirs == ours) continue;
+    return FailedPreconditionError(StrCat("the checkpoint is of another model: it has \"", theirs,
+                                          "\", and this one \"", ours, "\""));
+  }
+  return OkStatus();
+}
+
+Status MissingLine(std::string_view words) {
+  return DataLossError(StrCat("the checkpoint is of no trainer: it has no line \"", words, "\""));
+}
+
+template <typename Number>
+std::optional<Number> NumberIn(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const std::from_chars_result result = std::from_chars(text.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return number;
+}
+
+// Lines of words and a value, which are taken in any order.
+class Values {
+ public:
+  // Takes the lines of a text up to the one with these words.
+  Values(std::string_view* text, std::string_view last) {
+    while (!text->empty()) {
+      lines_.push_back(TakeLine(text));
+      if (IsOf(lines_.back(), last)) return;
+    }
+  }
+
+  std::optional<std::string_view> Take(std::string_view words) {
+    const auto line =
+        std::ranges::find_if(lines_, [&](std::string_view one) { return IsOf(one, words); });
+    if (line == lines_.end()) return std::nullopt;
+    const std::string_view value = line->substr(words.size() + 1);
+    lines_.erase(line);
+    return value;
+  }
+
+  template <typename Number>
+  Status TakeNumber(std::string_view words, Number* number) {
+    const std::optional<std::string_view> value = Take(words);
+    const std::optional<Number> read = value ? NumberIn<Number>(*value) : std::nullopt;
+    if (!read) return MissingLine(words);
+    *number = *read;
+    return OkStatus();
+  }
+
+  // FAILED_PRECONDITION: a line is left.
+  Status CheckAllTaken() const {
+    if (lines_.empty()) return OkStatus();
+    return FailedPreconditionError(
+        StrCat("the checkpoint is of a newer trainer: it has the line \"", lines_[0], "\""));
+  }
+
+ private:
+  static bool IsOf(std::string_view line, std::string_view words) {
+    return line.starts_with(words) && line.substr(words.size()).starts_with(' ');
+  }
+
+  std::vector<std::string_view> lines_;
+};
+
+// Version 1 has the number of an optimizer in place of its name.
+Status TakeOptimizer(const std::string& words, Values* values, Optimizer* optimizer) {
+  const std::optional<std::string_view> value = values->Take(words);
+  for (const Optimizer one : kOptimizers) {
+    if (!value || (*value != NameOf(one) && *value != StrCat(static_cast<int>(one)))) continue;
+    *optimizer = one;
+    return OkStatus();
+  }
+  return MissingLine(words);
+}
+
+// A number that is not there has the value without which version 1 computed.
+Status TakeRule(const std::string& of, Values* values, UpdateRule* rule) {
+  for (const RuleNumber& number : kRuleNumbers) {
+    const std::optional<std::string_view> value = values->Take(StrCat(of, " ", number.name));
+    if (!value) continue;
+    const std::optional<float> read = NumberIn<float>(*value);
+    if (!read) return MissingLine(StrCat(of, " ", number.name));
+    rule->*number.number = *read;
+  }
+  return OkStatus();
+}
+
+// Version 1 has constant rates, and no lines of a schedule.
+Status TakeSchedule(Values* values, RateSchedule* schedule) {
+  const std::optional<std::string_view> word = values->Take("rates");
+  if (!word) return OkStatus();
+  const auto curve =
+      std::ranges::find(kCurves, *word, &std::pair<std::string_view, RateCurve>::first);
+  if (curve == std::end(kCurves)) return MissingLine("rates");
+  schedule->curve = curve->second;
+  EMBANK_RETURN_IF_ERROR(values->TakeNumber("rate warm-up", &schedule->warmup_steps));
+  EMBANK_RETURN_IF_ERROR(values->TakeNumber("rate steps", &schedule->steps));
+  return values->TakeNumber("rate factor", &schedule->factor);
+}
+
+Status TakeOptions(Values* values, TrainerOptions* options) {
+  const std::optional<std::string_view> model = values->Take("model");
+  if (!model) return MissingLine("model");
+  options->model.name = *model;
+  EMBANK_RETURN_IF_ERROR(values->TakeNumber("batch", &options->batch));
+  EMBANK_RETURN_IF_ERROR(values->TakeNumber("slices", &options->slices));
+  EMBANK_RETURN_IF_ERROR(values->TakeNumber("seed", &options->seed));
+  EMBANK_RETURN_IF_ERROR(TakeSchedule(values, &options->schedule));
+  EMBANK_RETURN_IF_ERROR(TakeOptimizer("row optimizer", values, &options->row.optimizer));
+  EMBANK_RETURN_IF_ERROR(TakeRule("row", values, &options->row.rule));
+  EMBANK_RETURN_IF_ERROR(values->TakeNumber("row range", &options->row_range));
+  EMBANK_RETURN_IF_ERROR(TakeOptimizer("dense optimizer", values, &options->dense.optimizer));
+  return TakeRule("dense", values, &options->dense.rule);
+}
+
+Status TakeFeatures(std::string_view* text, uint64_t dense, uint64_t ids, ModelText* model) {
+  constexpr std::string_view kDense = "dense feature ";
+  constexpr std::string_view kId = "id feature ";
+  constexpr std::string_view kDim = " dim ";
+  for (uint64_t i = 0; i < dense; ++i) {
+    const std::string_view line = TakeLine(text);
+    if (!line.starts_with(kDense)) return MissingLine("dense feature");
+    model->columns.dense.emplace_back(line.substr(kDense.size()));
+  }
+  std::vector<uint32_t> dims;
+  for (uint64_t i = 0; i < ids; ++i) {
+    const std::string_view line = TakeLine(text);
+    const size_t end = line.rfind(kDim);
+    const bool is_feature = line.starts_with(kId) && end != std::string_view::npos;
+    const std::optional<uint32_t> dim =
+        is_feature ? NumberIn<uint32_t>(line.substr(end + kDim.size())) : std::nullopt;
+    if (!dim || end < kId.size()) return MissingLine("id feature");
+    model->columns.ids.emplace_back(line.substr(kId.size(), end - kId.size()));
+    dims.push_back(*dim);
+  }
+  const bool is_one = std::ranges::adjacent_find(dims, std::not_equal_to<>()) == dims.end();
+  if (is_one && !dims.empty()) model->options.dim = dims[0];
+  if (!is_one) model->options.dims = std::move(dims);
+  return OkStatus();
+}
+
+// Version 1 names data and format in one line, which the statements of a column file follow.
+std::string DataOfVersion1(std::string_view text) {
+  constexpr std::string_view kWords = "data ";
+  constexpr std::string_view kCriteo = ", in Criteo's format";
+  constexpr std::string_view kCsv = ", with columns";
+  if (!text.starts_with(kWords)) return "";
+  text.remove_prefix(kWords.size());
+  std::string_view name = TakeLine(&text);
+  if (name.ends_with(kCriteo)) {
+    return StrCat(name.substr(0, name.size() - kCriteo.size()), "\n", kCriteoFormat);
+  }
+  if (name.ends_with(kCsv)) name.remove_suffix(kCsv.size());
+  return StrCat(name, "\n", text);
+}
+
+}  // namespace
+
+std::string CriteoFormat(LogRules rules) {
+  return StrCat(rules == LogRules::kFirst ? "" : kSecondRules, kCriteoFormat);
+}
+
+LogRules RulesOf(std::string_view format) {
+  return format.empty() || format.starts_with(kSecondRules) ? LogRules::kSecond : LogRules::kFirst;
+}
+
+std::string_view DataName(const ClickColumns& columns) {
+  return std::string_view(columns.data).substr(0, columns.data.find('\n'));
+}
+
+std::string_view DataFormat(const ClickColumns& columns) {
+  std::string_view format = columns.data;
+  format.remove_prefix(std::min(DataName(columns).size() + 1, format.size()));
+  if (format.ends_with('\n')) format.remove_suffix(1);
+  return format;
+}
+
+ModelText DescribeModel(const TrainerOptions& options, const ClickColumns& columns,
+                        const LayerGraph& graph) {
+  return {.options = options, .columns = columns, .graph = TextOf(graph)};
+}
+
+std::string WriteModelText(const ModelText& text) {
+  return StrCat(kHead, kVersion, "\nsteps ", text.steps, "\nposition ", text.position, "\n",
+                SettingLines(text), ModelLines(text), DataFormat(text.columns), "\n");
+}
+
+StatusOr<ModelText> ParseModelText(std::string_view blob) {
+  std::string_view head = TakeLine(&blob);
+  if (!head.starts_with(kHead)) {
+    return FailedPreconditionError("the store is of no trainer: its checkpoint has another blob");
+  }
+  head.remove_prefix(kHead.size());
+  const uint32_t version = NumberIn<uint32_t>(head).value_or(0);
+  if (version != 1 && version != kVersion) {
+    return FailedPreconditionError(
+        StrCat("the checkpoint is of a newer trainer: its text has version ", head));
+  }
+  ModelText text;
+  Values values(&blob, "id features");
+  uint64_t dense = 0;
+  uint64_t ids = 0;
+  EMBANK_RETURN_IF_ERROR(values.TakeNumber("steps", &text.steps));
+  EMBANK_RETURN_IF_ERROR(values.TakeNumber("position", &text.position));
+  EMBANK_RETURN_IF_ERROR(TakeOptions(&values, &text.options));
+  const std::string name(values.Take("data").value_or(""));
+  // Version 1 also has a dim for features that have none of their own: all of them have one.
+  if (version == 1) values.Take("dim");
+  EMBANK_RETURN_IF_ERROR(values.TakeNumber("dense features", &dense));
+  EMBANK_RETURN_IF_ERROR(values.TakeNumber("id features", &ids));
+  EMBANK_RETURN_IF_ERROR(values.CheckAllTaken());
+  EMBANK_RETURN_IF_ERROR(TakeFeatures(&blob, dense, ids, &text));
+  while (blob.starts_with("node ")) StrAppend(&text.graph, TakeLine(&blob), "\n");
+  text.columns.data = version == 1 ? DataOfVersion1(blob) : StrCat(name, "\n", blob);
+  return text;
+}
+
+Status CheckSameModel(const ModelText& of_checkpoint, const ModelText& of_trainer) {
+  EMBANK_RETURN_IF_ERROR(CheckSameLines(ModelLines(of_checkpoint), ModelLines(of_trainer)));
+  const std::string_view theirs = DataFormat(of_checkpoint.columns);
+  const std::string_view ours = DataFormat(of_trainer.columns);
+  return theirs.empty() || ours.empty() ? OkStatus() : CheckSameLines(theirs, ours);
+}
+
+std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText& to) {
+  std::vector<std::string> changes;
+  const auto compare = [&](const std::string& what, const std::string& was, const std::string& is) {
+    if (was != is) changes.push_back(StrCat(what, " ", was, " -> ", is));
+  };
+  compare("batch", StrCat(from.options.batch), StrCat(to.options.batch));
+  compare("schedule of learning rates", TextOf(from.options.schedule), TextOf(to.options.schedule));
+  const auto compare_rules = [&](const char* of, const UpdateRule& was, const UpdateRule& is) {
+    for (const RuleNumber& number : kRuleNumbers) {
+      if (!number.may_change) continue;
+      compare(StrCat(number.name, " of ", of), ExactText(was.*number.number),
+              ExactText(is.*number.number));
+    }
+  };
+  compare_rules("rows", from.options.row.rule, to.options.row.rule);
+  compare_rules("dense parameters", from.options.dense.rule, to.options.dense.rule);
+  compare("data", std::string(DataName(from.columns)), std::string(DataName(to.columns)));
+  return changes;
+}
+
+}  // namespace embank

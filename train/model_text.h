@@ -1,0 +1,82 @@
+// The text by which a checkpoint of a trainer describes its model: the blob of the store.
+//
+//   embank-train 2
+//   steps 1000                        the moment
+//   position 1024000
+//   batch 1024                        settings: a run that goes on may have others
+//   data a log whose first 65536 bytes have the CRC-32C 17
+//   rates cosine                      their schedule
+//   row learning rate 0.02
+//   dense learning rate 0.01
+//   ...
+//   model dlrm                        the model, to the end: a run that goes on has the same lines
+//   slices 8
+//   ...
+//   id feature C1 dim 16
+//   node 0 dense width 13
+//   ...
+//   rules 2                           how the lines of the data are read (log_rules.h)
+//   Criteo's format                   or the statements of their column file, or nothing
+//
+// Version 1 had all lines but the first three in another order, and not all numbers of a rule.
+#ifndef EMBANK_TRAIN_MODEL_TEXT_H_
+#define EMBANK_TRAIN_MODEL_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/status_or.h"
+#include "train/data/log_rules.h"
+#include "train/models/layer_graph.h"
+#include "train/samples/click_batch.h"
+#include "train/trainer_options.h"
+
+namespace embank {
+
+// The last line of ClickColumns::data where lines have Criteo's format.
+inline constexpr std::string_view kCriteoFormat = "Criteo's format";
+// Returns the lines of Criteo's format by these rules.
+std::string CriteoFormat(LogRules rules);
+
+// A model at the moment of a checkpoint, as that describes it.
+struct ModelText {
+  uint64_t steps = 0;
+  uint64_t position = 0;  // of the data
+  // Without what a text does not have: the store, how a step is done, and the functions of the
+  // model, which has a name alone.
+  TrainerOptions options;
+  ClickColumns columns;
+  std::string graph;  // TextOf(LayerGraph)
+};
+
+// The lines of ClickColumns::data: the first one names the data, and the others say how their lines
+// are read. Both may be empty.
+std::string_view DataName(const ClickColumns& columns);
+std::string_view DataFormat(const ClickColumns& columns);
+// Returns the rules of reading of a format. The first ones are older than their name, and have no
+// line. Without a format they are the newest.
+LogRules RulesOf(std::string_view format);
+
+// Describes the model of a trainer before its first step. MakeModel has returned `graph`.
+ModelText DescribeModel(const TrainerOptions& options, const ClickColumns& columns,
+                        const LayerGraph& graph);
+
+// Returns the blob.
+std::string WriteModelText(const ModelText& text);
+// Reads a blob of this version or of version 1.
+// FAILED_PRECONDITION: it is of no trainer, or of a newer one.
+// DATA_LOSS: it lacks a line, which the message names.
+StatusOr<ModelText> ParseModelText(std::string_view blob);
+
+// FAILED_PRECONDITION: the models differ, or the formats of their data where both have one; the
+// message has the first line that does.
+Status CheckSameModel(const ModelText& of_checkpoint, const ModelText& of_trainer);
+// Returns a phrase for each setting that differs: "learning rate of rows 0.02 -> 0.01".
+std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText& to);
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_MODEL_TEXT_H_
