@@ -19,7 +19,9 @@ inline constexpr uint64_t kMissingId = ~uint64_t{0};
 struct ClickColumns {
   std::vector<std::string> dense;
   std::vector<std::string> ids;
-  std::string data;  // tells the data from other data; empty: nothing does
+  // The name of the data in a line, and then the lines of their format (train/model_text.h). Empty:
+  // nothing tells them from others.
+  std::string data;
 };
 
 // The ids of one id feature.
