@@ -42,8 +42,8 @@ std::string ShellWord(const std::string& word) {
   return quoted + "'";
 }
 
-std::string NextCommands(const TrainCommand& command, uint64_t steps,
-                         const std::string& stopped_by) {
+std::string NextCommands(const TrainCommand& command, uint64_t steps, const std::string& stopped_by,
+                         const std::string& best_path, uint64_t best_step) {
   if (command.trainer.store.path.empty()) {
     return "\nThe model was in memory, and is gone. Give --path DIR to keep one.\n";
   }
@@ -54,10 +54,15 @@ std::string NextCommands(const TrainCommand& command, uint64_t steps,
     StrAppend(&text, "\nstopped by ", stopped_by, " at step ", steps, "; go on with\n  ",
               SameCommand(command), "\n");
   }
-  StrAppend(&text, "\nThe model is in ", path, ", at step ", steps, ".\n  go on     ", program,
-            " --path ", path, TierOptions(command), " --resume --data FILE\n  evaluate  ", program,
-            " evaluate --path ", path, " --data FILE\n  predict   ", program, " predict --path ",
-            path, " --data FILE --out scores.csv\n");
+  StrAppend(&text, "\nThe model is in ", path, ", at step ", steps, ".");
+  if (!best_path.empty()) {
+    StrAppend(&text, " The best one is in ", ShellWord(best_path), ", at step ", best_step, ".");
+  }
+  const std::string used = best_path.empty() ? path : ShellWord(best_path);
+  StrAppend(&text, "\n  go on     ", program, " --path ", path, TierOptions(command),
+            " --resume --data FILE\n  evaluate  ", program, " evaluate --path ", used,
+            " --data FILE\n  predict   ", program, " predict --path ", used,
+            " --data FILE --out scores.csv\n");
   return text;
 }
 

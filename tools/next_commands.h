@@ -13,9 +13,10 @@ namespace embank {
 std::string ShellWord(const std::string& word);
 
 // Returns a paragraph about a training that has ended behind this step. `stopped_by` names the
-// signal that has stopped it, and is empty otherwise.
-std::string NextCommands(const TrainCommand& command, uint64_t steps,
-                         const std::string& stopped_by);
+// signal that has stopped it, and is empty otherwise. The model of `best_step` is in `best_path`,
+// unless that is empty.
+std::string NextCommands(const TrainCommand& command, uint64_t steps, const std::string& stopped_by,
+                         const std::string& best_path, uint64_t best_step);
 
 }  // namespace embank
 

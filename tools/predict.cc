@@ -62,26 +62,14 @@ Status CheckColumns(const TrainCommand& command, const ClickColumns& of_log,
 
 StatusOr<OpenedModel> OpenModel(const ModelCommand& command, bool has_labels) {
   TrainCommand log = command.log;
-  EMBANK_ASSIGN_OR_RETURN(const TrainedModel model, ReadTrainedModel(log.trainer.store.path));
+  EMBANK_ASSIGN_OR_RETURN(TrainedModel model, ReadTrainedModel(log.trainer.store.path));
   log.format = DataFormat(model.text.columns);
-  OpenedModel opened;
   log.rules = RulesOf(log.format);
+  OpenedModel opened;
   EMBANK_ASSIGN_OR_RETURN(opened.log, OpenLog(log, "--data", log.data, has_labels));
   EMBANK_RETURN_IF_ERROR(CheckColumns(log, opened.log->columns(), model.text.columns));
-  TrainerOptions options = model.text.options;
-  options.threads = log.trainer.threads;
-  options.store.worker_threads = log.trainer.threads;
-  options.store.pmem_path =
-      log.trainer.store.pmem_path.empty() ? model.pmem_path : log.trainer.store.pmem_path;
-  EMBANK_ASSIGN_OR_RETURN(options.store.dram_bytes, DramBytes(log));
-  options.store.read_only = true;
-  opened.batch = options.batch;
-  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, model.text.columns);
-  if (IsUnavailable(trainer.status())) {
-    return UnavailableError(StrCat("--", trainer.status().message(),
-                                   ": wait for the end of its training, or use an export"));
-  }
-  EMBANK_ASSIGN_OR_RETURN(opened.trainer, std::move(trainer));
+  opened.batch = model.text.options.batch;
+  EMBANK_ASSIGN_OR_RETURN(opened.trainer, OpenToPredict(log, std::move(model)));
   return opened;
 }
 
@@ -206,7 +194,8 @@ Status RunPredict(const ModelCommand& command) {
 
 Status RunEvaluate(const ModelCommand& command) {
   EMBANK_ASSIGN_OR_RETURN(const OpenedModel model, OpenModel(command, /*has_labels=*/true));
-  const StatusOr<Scores> scores = EvaluateAll(model.log.get(), model.trainer.get(), model.batch);
+  const StatusOr<Scores> scores =
+      EvaluateAll(model.log.get(), model.trainer.get(), model.batch, [] { return true; });
   EMBANK_RETURN_IF_ERROR(OfData(scores.status()));
   PrintBroken(model.log->broken_lines());
   if (scores->samples() == 0) {

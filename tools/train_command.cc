@@ -50,6 +50,27 @@ Status CheckCopiesUpTo(const TrainCommand& command) {
       "--path, --trace, --weights, --write-log, --eval or --eval-samples");
 }
 
+Status CheckEvaluation(const TrainCommand& command) {
+  const bool is_eval_size = command.eval_samples >= 2 && command.eval_samples <= kEvalSamplesMax;
+  if (command.eval_samples > 0 && !is_eval_size) {
+    return InvalidArgumentError(StrCat("--eval-samples is ", command.eval_samples,
+                                       "; it must be 0, or 2 to ", kEvalSamplesMax));
+  }
+  if (!command.eval.empty() && command.eval_samples > 0) {
+    return InvalidArgumentError("give either --eval FILE or --eval-samples N");
+  }
+  if (command.eval_samples > 0 && command.generate.empty()) {
+    return InvalidArgumentError("--eval-samples needs --generate; a file has --eval FILE");
+  }
+  if (command.eval_every > 0 && command.eval.empty() && command.eval_samples == 0) {
+    return InvalidArgumentError("--eval-every needs --eval FILE or --eval-samples N");
+  }
+  if (command.patience > 0 && command.eval_every == 0) {
+    return InvalidArgumentError("--patience needs --eval-every N");
+  }
+  return OkStatus();
+}
+
 template <typename Value>
 using Word = std::pair<const char*, Value>;
 constexpr Word<Optimizer> kRowOptimizers[] = {{"sgd", Optimizer::kSgd},
@@ -105,6 +126,33 @@ Status CheckWritable(const char* option, const std::string& path) {
   std::FILE* const file = std::fopen(path.c_str(), "a");
   if (file != nullptr && std::fclose(file) == 0) return OkStatus();
   return InvalidArgumentError(StrCat(option, ": cannot write ", path));
+}
+
+void AddDataOptions(CLI::App* app, TrainCommand* command) {
+  app->add_option("--data", command->data,
+                  "click log: files, directories, patterns or -; plain, .gz or .zst");
+  app->add_option("--columns", command->columns, "column file: --data is CSV, libsvm or libffm");
+  app->add_option("--generate", command->generate,
+                  "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
+  app->add_option("--divisor", command->scale.divisor, "divides the cardinalities of --generate")
+      ->capture_default_str();
+  app->add_option("--field-divisor", command->scale.field_divisor,
+                  "divides the number of id features of --generate")
+      ->capture_default_str();
+  app->add_option("--copies", command->scale.copies, "copies of each id feature of --generate")
+      ->capture_default_str();
+  app->add_option("--samples", command->samples, "of a generated log")->capture_default_str();
+  app->add_option("--eval", command->eval, "click log for the evaluation, named as --data");
+  app->add_option("--eval-samples", command->eval_samples,
+                  "generated samples for the evaluation, behind those of the training");
+  app->add_option("--eval-every", command->eval_every,
+                  "steps between evaluations; with --path, the best model is kept in PATH.best");
+  app->add_option("--patience", command->patience,
+                  "stop after this many evaluations that are no better than the best one");
+  app->add_option("--epochs", command->epochs, "times that the data are trained")
+      ->capture_default_str();
+  app->add_option("--shuffle", command->shuffle,
+                  "give the samples of each window of so many in random order, by --seed");
 }
 
 void AddRuleOptions(CLI::App* app, TrainCommand* command) {
@@ -219,17 +267,7 @@ Status Complete(TrainCommand* command) {
     return InvalidArgumentError(
         StrCat("--shuffle is ", command->shuffle, "; it must be at most ", kShuffleMax));
   }
-  const bool is_eval_size = command->eval_samples >= 2 && command->eval_samples <= kEvalSamplesMax;
-  if (command->eval_samples > 0 && !is_eval_size) {
-    return InvalidArgumentError(StrCat("--eval-samples is ", command->eval_samples,
-                                       "; it must be 0, or 2 to ", kEvalSamplesMax));
-  }
-  if (!command->eval.empty() && command->eval_samples > 0) {
-    return InvalidArgumentError("give either --eval FILE or --eval-samples N");
-  }
-  if (command->eval_samples > 0 && command->generate.empty()) {
-    return InvalidArgumentError("--eval-samples needs --generate; a file has --eval FILE");
-  }
+  EMBANK_RETURN_IF_ERROR(CheckEvaluation(*command));
   if (!command->write_log.empty() && command->generate.empty()) {
     return InvalidArgumentError("--write-log needs --generate");
   }
@@ -273,26 +311,7 @@ Status Complete(TrainCommand* command) {
 void AddOptions(CLI::App* app, TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
   app->add_option("--model", command->model, ModelNames())->capture_default_str();
-  app->add_option("--data", command->data,
-                  "click log: files, directories, patterns or -; plain, .gz or .zst");
-  app->add_option("--columns", command->columns, "column file: --data is CSV, libsvm or libffm");
-  app->add_option("--generate", command->generate,
-                  "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
-  app->add_option("--divisor", command->scale.divisor, "divides the cardinalities of --generate")
-      ->capture_default_str();
-  app->add_option("--field-divisor", command->scale.field_divisor,
-                  "divides the number of id features of --generate")
-      ->capture_default_str();
-  app->add_option("--copies", command->scale.copies, "copies of each id feature of --generate")
-      ->capture_default_str();
-  app->add_option("--samples", command->samples, "of a generated log")->capture_default_str();
-  app->add_option("--eval", command->eval, "click log for the evaluation, named as --data");
-  app->add_option("--eval-samples", command->eval_samples,
-                  "generated samples for the evaluation, behind those of the training");
-  app->add_option("--epochs", command->epochs, "times that the data are trained")
-      ->capture_default_str();
-  app->add_option("--shuffle", command->shuffle,
-                  "give the samples of each window of so many in random order, by --seed");
+  AddDataOptions(app, command);
   app->add_option("--steps", command->steps, "the last step; without: all data");
   app->add_option("--untimed-steps", command->untimed_steps,
                   "first steps that the figures of speed leave out");

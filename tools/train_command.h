@@ -33,6 +33,8 @@ struct TrainCommand {
   SchemaScale scale;      // of `generate`
   uint64_t samples = 1'000'000;
   uint64_t eval_samples = 0;
+  uint64_t eval_every = 0;  // steps; 0: at the end alone
+  uint64_t patience = 0;    // evaluations that are no better than the best; 0: any number
   uint32_t epochs = 1;
   uint32_t shuffle = 0;           // samples of a window whose order is random; 0: none is
   std::optional<uint64_t> steps;  // the last one; without: all data

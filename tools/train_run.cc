@@ -18,11 +18,9 @@
 #include "store/table/table.h"
 #include "tools/next_commands.h"
 #include "tools/row_checksum.h"
-#include "tools/stop_signals.h"
 #include "tools/train_data.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
-#include "train/evaluation.h"
 #include "train/pipeline/trace_picture.h"
 #include "train/samples/epochs.h"
 #include "train/samples/shuffled_samples.h"
@@ -35,65 +33,6 @@ constexpr double kSecondsPerLine = 2.0;
 // shorter run.
 constexpr uint64_t kTracedStep = 120;
 constexpr uint32_t kTracedGraphs = 2 * 2;
-
-TierRows CountRows(const Trainer& trainer) {
-  TierRows rows;
-  for (Table* const table : trainer.tables()) {
-    rows.hbm += table->rows_in(Tier::kHbm);
-    rows.pmem += table->rows_in(Tier::kPmem);
-    rows.ssd += table->rows_in(Tier::kSsd);
-    rows.dram += RowsInDram(*table);
-  }
-  return rows;
-}
-
-TierAnswers CountAnswers(const Trainer& trainer) {
-  TierAnswers answers;
-  for (Table* const table : trainer.tables()) {
-    const CallCounts counts = table->counters().calls.Counts(TableVerb::kLookup);
-    const auto count = [&](Outcome outcome) {
-      return counts.keys_by_outcome[static_cast<size_t>(outcome) - 1];
-    };
-    const auto found_in = [&](Tier tier) { return counts.found_in[static_cast<size_t>(tier)]; };
-    answers.lookups += count(Outcome::kFound) + count(Outcome::kCreated);
-    answers.created += count(Outcome::kCreated);
-    answers.hbm += found_in(Tier::kHbm);
-    answers.dram += found_in(Tier::kDram);
-    answers.pmem += found_in(Tier::kPmem);
-    answers.ssd += found_in(Tier::kSsd);
-    const auto& prefetched_from = table->counters().prefetched_from;
-    answers.prefetched_pmem += prefetched_from[static_cast<size_t>(Tier::kPmem)].load();
-    answers.prefetched_ssd += prefetched_from[static_cast<size_t>(Tier::kSsd)].load();
-  }
-  return answers;
-}
-
-// The work of the store for all steps so far.
-struct StoreWork {
-  uint64_t lookup_batches = 0;
-  uint64_t gradient_batches = 0;
-  uint64_t index_walks = 0;
-};
-
-StoreWork CountWork(const Trainer& trainer) {
-  StoreWork work;
-  for (Table* const table : trainer.tables()) {
-    const TableCounters& counters = table->counters();
-    const auto batches = [&](TableVerb verb) { return counters.calls.Durations(verb).count(); };
-    work.lookup_batches += batches(TableVerb::kLookup);
-    work.gradient_batches += batches(TableVerb::kGradients);
-    work.index_walks += counters.calls.IndexWalks();
-  }
-  return work;
-}
-
-std::string TextOf(const TierAnswers& answers) {
-  std::array<char, 80> text;
-  std::snprintf(text.data(), text.size(), "hbm %.3f, dram %.3f, pmem %.3f, ssd %.3f",
-                answers.RatioOf(answers.hbm), answers.RatioOf(answers.dram),
-                answers.RatioOf(answers.pmem), answers.RatioOf(answers.ssd));
-  return text.data();
-}
 
 // The share of a run that is done, and the time that is left at its rate so far. `before` was done
 // before these seconds.
@@ -110,19 +49,6 @@ std::string TextOfTime(double fraction, double before, double seconds) {
   return text.data();
 }
 
-// The rows of a run, and where lookups found them if there are several tiers.
-std::string TextOfTiers(const Trainer& trainer) {
-  const TierRows rows = CountRows(trainer);
-  const StoreOptions& store = trainer.store().options();
-  if (store.path.empty() && store.hbm_bytes == 0) return StrCat("rows ", rows.dram);
-  std::string text = "rows";
-  if (store.hbm_bytes > 0) StrAppend(&text, " ", rows.hbm, " hbm,");
-  StrAppend(&text, " ", rows.dram, " dram");
-  if (!store.pmem_path.empty()) StrAppend(&text, ", ", rows.pmem, " pmem");
-  if (!store.path.empty()) StrAppend(&text, ", ", rows.ssd, " ssd");
-  return StrCat(text, "  hit ratio ", TextOf(CountAnswers(trainer)));
-}
-
 // Writes the dense parameters as little-endian float32 numbers.
 Status WriteWeights(std::span<const float> weights, const std::string& path) {
   static_assert(std::endian::native == std::endian::little);
@@ -131,10 +57,6 @@ Status WriteWeights(std::span<const float> weights, const std::string& path) {
 
 double SecondsSince(uint64_t begin_ns) {
   return static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-9;
-}
-
-bool HaveSameColumns(const ClickColumns& a, const ClickColumns& b) {
-  return a.dense == b.dense && a.ids == b.ids;
 }
 
 }  // namespace
@@ -181,7 +103,7 @@ Status TrainRun::Open() {
   }
   EMBANK_ASSIGN_OR_RETURN(
       source_, Epochs::Open([this](uint32_t epoch) { return OpenEpoch(epoch); }, command_.epochs));
-  EMBANK_RETURN_IF_ERROR(OpenEvaluation());
+  EMBANK_RETURN_IF_ERROR(evaluations_.Open(source_->columns()));
   ClickColumns columns = source_->columns();
   EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_));
   EMBANK_RETURN_IF_ERROR(CheckOrder(command_, DataName(columns)));
@@ -207,27 +129,6 @@ StatusOr<std::unique_ptr<ClickSource>> TrainRun::OpenEpoch(uint32_t epoch) {
   if (command_.shuffle == 0) return source;
   const uint64_t seed = HashKey(command_.trainer.seed, epoch);
   return std::make_unique<ShuffledSamples>(std::move(source), command_.shuffle, seed);
-}
-
-// The evaluation has the samples behind those of the training, or a file of its own.
-Status TrainRun::OpenEvaluation() {
-  if (command_.eval_samples > 0) {
-    EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickGenerator> generator,
-                            OpenGenerator(command_, command_.samples + command_.eval_samples));
-    EMBANK_RETURN_IF_ERROR(generator->SkipTo(command_.samples));
-    best_auc_ = generator->BestAuc(command_.samples, static_cast<uint32_t>(command_.eval_samples));
-    eval_source_ = std::move(generator);
-  }
-  if (command_.eval.empty()) return OkStatus();
-  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
-                          OpenLog(command_, "--eval", command_.eval));
-  if (!HaveSameColumns(log->columns(), source_->columns())) {
-    return InvalidArgumentError(
-        StrCat("--eval: ", command_.eval[0], " has other columns than the data of the training"));
-  }
-  eval_log_ = log.get();
-  eval_source_ = std::move(log);
-  return OkStatus();
 }
 
 Status TrainRun::TrainAndReport() {
@@ -257,15 +158,12 @@ Status TrainRun::TrainAndReport() {
   if (!command_.trace.empty()) {
     EMBANK_RETURN_IF_ERROR(WriteText(TracePicture(trainer_->trace()->intervals()), command_.trace));
   }
-  const Status evaluated = Evaluate();
-  // A part of an evaluation is none.
-  if (!evaluated.ok()) eval_ = Scores();
   Print();
   if (!command_.weights.empty()) {
     EMBANK_RETURN_IF_ERROR(WriteWeights(trainer_->weights(), command_.weights));
   }
   EMBANK_RETURN_IF_ERROR(WriteJson());
-  return evaluated;
+  return evaluated_;
 }
 
 uint32_t TrainRun::WeightsCrc32c() const {
@@ -276,7 +174,14 @@ StatusOr<uint64_t> TrainRun::ChecksumOfRows() const {
   return embank::ChecksumOfRows(trainer_->tables());
 }
 
-uint64_t TrainRun::lookup_batches() const { return CountWork(*trainer_).lookup_batches; }
+uint64_t TrainRun::lookup_batches() const { return StepWork().lookup_batches; }
+
+// The work of the steps alone.
+TrainWork TrainRun::StepWork() const {
+  TrainWork work = CountWork(trainer_.get());
+  work -= evaluation_work_;
+  return work;
+}
 
 // Leaves the time and the samples so far out of the figures of speed.
 void TrainRun::BeginTiming() {
@@ -284,7 +189,7 @@ void TrainRun::BeginTiming() {
   next_line_ = kSecondsPerLine;
   samples_before_ = scores_.samples();
   fraction_before_ = Fraction();
-  split_before_ = trainer_->seconds();
+  split_before_ = StepWork().split;
 }
 
 void TrainRun::TakeFigures() {
@@ -294,21 +199,16 @@ void TrainRun::TakeFigures() {
   };
   const auto timed = static_cast<double>(scores_.samples() - samples_before_);
   figures.samples_per_second = figures.seconds > 0.0 ? timed / figures.seconds : 0.0;
-  figures.operations_per_step = per_step(trainer_->trace()->operations());
-  const StoreWork work = CountWork(*trainer_);
+  const TrainWork work = StepWork();
+  figures.operations_per_step = per_step(work.operations);
   figures.table_batches_per_step = per_step(work.lookup_batches + work.gradient_batches);
   figures.index_walks_per_step = per_step(work.index_walks);
-  const StepSeconds split = trainer_->seconds();
-  figures.split = {.lookup = split.lookup - split_before_.lookup,
-                   .dense = split.dense - split_before_.dense,
-                   .gradients = split.gradients - split_before_.gradients};
+  figures.rows_read_per_step = per_step(work.rows_read);
+  figures.split = {.lookup = work.split.lookup - split_before_.lookup,
+                   .dense = work.split.dense - split_before_.dense,
+                   .gradients = work.split.gradients - split_before_.gradients};
   figures.rows = CountRows(*trainer_);
-  figures.answers = CountAnswers(*trainer_);
-  uint64_t rows_read = 0;
-  for (const RowLog* const log : trainer_->store().logs()->all()) {
-    rows_read += log->counters().read_rows;
-  }
-  figures.rows_read_per_step = per_step(rows_read);
+  figures.answers = work.answers;
 }
 
 Status TrainRun::Train() {
@@ -316,10 +216,10 @@ Status TrainRun::Train() {
   BeginTiming();
   BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch);
   // A run in memory has nothing to save: a signal ends it.
-  std::optional<StopSignals> signals;
-  if (trainer_->store().checkpoints() != nullptr) signals.emplace();
-  uint64_t saved = trainer_->steps();
-  while (!IsDone() && stopped_by_.empty()) {
+  if (trainer_->store().checkpoints() != nullptr) signals_.emplace();
+  saved_step_ = trainer_->steps();
+  if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate(batches.position());
+  while (!IsDone()) {
     EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
     if (batch == nullptr) {
       if (trainer_->steps() == 0) return DataLossError("the data of the training have no sample");
@@ -327,22 +227,35 @@ Status TrainRun::Train() {
     }
     fraction_ = batches.FractionRead();
     EMBANK_RETURN_IF_ERROR(Step(*batch));
-    if (signals && signals->received() != nullptr) {
-      stopped_by_ = signals->received();
-      std::fprintf(stderr,
-                   "%s: the checkpoint of step %llu is made; a second signal ends this at once\n",
-                   stopped_by_.c_str(), static_cast<unsigned long long>(trainer_->steps()));
-    }
+    if (evaluations_.IsDue(trainer_->steps())) Evaluate(batches.position());
     const bool is_due =
         command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
-    if (!is_due) continue;
+    if (!is_due || saved_step_ == trainer_->steps()) continue;
     EMBANK_RETURN_IF_ERROR(trainer_->StartCheckpoint(batches.position()));
-    saved = trainer_->steps();
+    saved_step_ = trainer_->steps();
+  }
+  if (IsStopped()) {
+    stopped_by_ = signals_->received();
+    std::fprintf(stderr,
+                 "%s: the checkpoint of step %llu is made; a second signal ends this at once\n",
+                 stopped_by_.c_str(), static_cast<unsigned long long>(trainer_->steps()));
   }
   EMBANK_RETURN_IF_ERROR(trainer_->FinishCheckpoint());
   figures_.seconds = SecondsSince(begin_ns_);
-  if (trainer_->store().checkpoints() == nullptr || saved == trainer_->steps()) return OkStatus();
+  const bool was_evaluated = evaluations_.last_step() == trainer_->steps();
+  if (evaluations_.has_data() && !IsStopped() && evaluated_.ok() && !was_evaluated) {
+    Evaluate(batches.position());
+  }
+  if (trainer_->store().checkpoints() == nullptr || saved_step_ == trainer_->steps()) {
+    return OkStatus();
+  }
   return trainer_->Checkpoint(batches.position());
+}
+
+// A signal, the last step, a failed evaluation, or --patience evaluations that were no better.
+bool TrainRun::IsDone() const {
+  return (command_.steps && trainer_->steps() >= *command_.steps) || IsStopped() ||
+         !evaluated_.ok() || evaluations_.IsOver(trainer_->steps(), trainer_->other_steps());
 }
 
 Status TrainRun::Step(const ClickBatch& batch) {
@@ -373,14 +286,21 @@ Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
                            : StrCat(why.message(), "; its batch was not saved: ", saved.message()));
 }
 
-Status TrainRun::Evaluate() {
-  if (eval_source_ == nullptr || !stopped_by_.empty()) return OkStatus();
-  EMBANK_ASSIGN_OR_RETURN(eval_,
-                          EvaluateAll(eval_source_.get(), trainer_.get(), command_.trainer.batch));
-  if (eval_log_ != nullptr) PrintBroken(eval_log_->broken_lines());
-  if (eval_.samples() == 0) return DataLossError("the data of the evaluation have no sample");
-  return OkStatus();
+// Its own time is left out of the figures. A failure ends the training, not its results.
+void TrainRun::Evaluate(uint64_t position) {
+  const uint64_t begin_ns = SteadyClock()->NowNs();
+  const TrainWork before = CountWork(trainer_.get());
+  const StatusOr<bool> kept =
+      evaluations_.Evaluate(trainer_.get(), position, [this] { return !IsStopped(); });
+  evaluation_work_ += CountWork(trainer_.get());
+  evaluation_work_ -= before;
+  begin_ns_ += SteadyClock()->NowNs() - begin_ns;
+  if (kept.ok() && *kept) saved_step_ = trainer_->steps();
+  // It is made when the run goes on.
+  if (!IsCancelled(kept.status())) evaluated_ = kept.status();
 }
+
+bool TrainRun::IsStopped() const { return signals_ && signals_->received() != nullptr; }
 
 // The part of the run that is done, 0 to 1.
 double TrainRun::Fraction() const {
@@ -404,7 +324,7 @@ void TrainRun::Show() {
                static_cast<unsigned long long>(trainer_->steps()),
                TextOfTime(Fraction(), fraction_before_, seconds).c_str(),
                static_cast<double>(scores_.samples() - samples_before_) / seconds, scores_.loss(),
-               scores_.auc(), TextOfTiers(*trainer_).c_str(), left_out.c_str());
+               scores_.auc(), TextOfTiers(*trainer_, StepWork().answers).c_str(), left_out.c_str());
   begin_ns_ += SteadyClock()->NowNs() - shown_ns;
 }
 
@@ -418,12 +338,7 @@ void TrainRun::Print() const {
   std::printf("  samples/s      %.0f\n", figures_.samples_per_second);
   std::printf("  logloss, auc   %.5f, %.4f of the samples before their steps\n", scores_.loss(),
               scores_.auc());
-  if (eval_.samples() > 0) {
-    std::printf("  evaluation     %.5f, %.4f of %llu samples", eval_.loss(), eval_.auc(),
-                static_cast<unsigned long long>(eval_.samples()));
-    if (best_auc_ > 0.0) std::printf("; the best AUC is %.4f", best_auc_);
-    std::printf("\n");
-  }
+  PrintEvaluations();
   std::printf("  seconds        lookup %.2f, dense %.2f, gradients %.2f, all %.2f\n", split.lookup,
               split.dense, split.gradients, figures_.seconds);
   std::printf("  operations     %.1f per step, %zu packs, %zu micro-batches\n",
@@ -452,7 +367,28 @@ void TrainRun::Print() const {
                 static_cast<unsigned long long>(answers.prefetched_pmem),
                 static_cast<unsigned long long>(answers.prefetched_ssd));
   }
-  std::fputs(NextCommands(command_, trainer_->steps(), stopped_by_).c_str(), stdout);
+  const std::string best_directory = evaluations_.best() ? evaluations_.best_directory() : "";
+  const uint64_t best_step = evaluations_.best() ? evaluations_.best()->step : 0;
+  std::fputs(
+      NextCommands(command_, trainer_->steps(), stopped_by_, best_directory, best_step).c_str(),
+      stdout);
+}
+
+void TrainRun::PrintEvaluations() const {
+  const Scores& last = evaluations_.last();
+  if (last.samples() == 0) return;
+  std::printf("  evaluation     %.5f, %.4f of %llu samples", last.loss(), last.auc(),
+              static_cast<unsigned long long>(last.samples()));
+  if (evaluations_.best_auc() > 0.0) {
+    std::printf("; the best AUC is %.4f", evaluations_.best_auc());
+  }
+  std::printf("\n");
+  if (command_.eval_every == 0) return;
+  std::printf("  best of them   %.5f behind step %llu\n", evaluations_.best()->loss,
+              static_cast<unsigned long long>(evaluations_.best()->step));
+  if (!evaluations_.IsOver(trainer_->steps(), trainer_->other_steps())) return;
+  std::printf("  stopped        %llu evaluations were no better; --patience has their number\n",
+              static_cast<unsigned long long>(command_.patience));
 }
 
 Status TrainRun::WriteJson() const {
@@ -463,10 +399,14 @@ Status TrainRun::WriteJson() const {
                             ", \"samples\": ", scores_.samples(),
                             ", \"samples_per_second\": ", figures_.samples_per_second,
                             ", \"logloss\": ", scores_.loss(), ", \"auc\": ", scores_.auc());
-  if (eval_.samples() > 0) {
-    StrAppend(&text, ", \"eval_logloss\": ", eval_.loss(), ", \"eval_auc\": ", eval_.auc());
+  if (const Scores& last = evaluations_.last(); last.samples() > 0) {
+    StrAppend(&text, ", \"eval_logloss\": ", last.loss(), ", \"eval_auc\": ", last.auc());
   }
-  if (best_auc_ > 0.0) StrAppend(&text, ", \"best_auc\": ", best_auc_);
+  if (command_.eval_every > 0 && evaluations_.best()) {
+    StrAppend(&text, ", \"best_logloss\": ", evaluations_.best()->loss,
+              ", \"best_step\": ", evaluations_.best()->step);
+  }
+  if (evaluations_.best_auc() > 0.0) StrAppend(&text, ", \"best_auc\": ", evaluations_.best_auc());
   if (log_ != nullptr) StrAppend(&text, ", \"broken_lines\": ", log_->broken_lines().count);
   StrAppend(&text, ", \"seconds\": {\"lookup\": ", split.lookup, ", \"dense\": ", split.dense,
             ", \"gradients\": ", split.gradients, ", \"all\": ", figures_.seconds, "}");

@@ -37,4 +37,19 @@ StatusOr<TrainedModel> ReadTrainedModel(const std::string& path) {
   return model;
 }
 
+StatusOr<std::unique_ptr<Trainer>> OpenToPredict(const TrainCommand& command, TrainedModel model) {
+  TrainerOptions options = std::move(model.text.options);
+  options.threads = command.trainer.threads;
+  options.store.worker_threads = command.trainer.threads;
+  const std::string& pmem_path = command.trainer.store.pmem_path;
+  options.store.pmem_path =
+      pmem_path.empty() || model.pmem_path.empty() ? model.pmem_path : pmem_path;
+  EMBANK_ASSIGN_OR_RETURN(options.store.dram_bytes, DramBytes(command));
+  options.store.read_only = true;
+  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, model.text.columns);
+  if (!IsUnavailable(trainer.status())) return trainer;
+  return UnavailableError(StrCat("--", trainer.status().message(),
+                                 ": wait for the end of its training, or use an export"));
+}
+
 }  // namespace embank

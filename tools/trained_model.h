@@ -2,10 +2,13 @@
 #ifndef EMBANK_TOOLS_TRAINED_MODEL_H_
 #define EMBANK_TOOLS_TRAINED_MODEL_H_
 
+#include <memory>
 #include <string>
 
 #include "base/status_or.h"
+#include "tools/train_command.h"
 #include "train/model_text.h"
+#include "train/trainer.h"
 
 namespace embank {
 
@@ -21,6 +24,10 @@ struct TrainedModel {
 // --model.
 // DATA_LOSS: its manifest is damaged. The statuses of files.
 StatusOr<TrainedModel> ReadTrainedModel(const std::string& path);
+
+// Opens a trainer that predicts alone, with the threads, the memory and, if it is given, the PMem
+// of a command. UNAVAILABLE: the store is open to be changed. The statuses of Trainer::Open.
+StatusOr<std::unique_ptr<Trainer>> OpenToPredict(const TrainCommand& command, TrainedModel model);
 
 }  // namespace embank
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/function_ref.h"
 #include "base/status_or.h"
 #include "train/samples/click_source.h"
 #include "train/scores.h"
@@ -12,8 +13,10 @@
 namespace embank {
 
 // Predicts all samples that are left, in batches of at most `batch` samples, which the trainer
-// takes. The next batch is read meanwhile. The statuses of ClickSource::Next and Trainer::Predict.
-StatusOr<Scores> EvaluateAll(ClickSource* source, Trainer* trainer, uint32_t batch);
+// takes. The next batch is read meanwhile. CANCELLED: `goes_on`, which is asked before each batch,
+// returned false. The statuses of ClickSource::Next and Trainer::Predict.
+StatusOr<Scores> EvaluateAll(ClickSource* source, Trainer* trainer, uint32_t batch,
+                             FunctionRef<bool()> goes_on);
 
 }  // namespace embank
 

@@ -284,8 +284,9 @@ ModelText DescribeModel(const TrainerOptions& options, const ClickColumns& colum
 }
 
 std::string WriteModelText(const ModelText& text) {
-  return StrCat(kHead, kVersion, "\nsteps ", text.steps, "\nposition ", text.position, "\n",
-                SettingLines(text), ModelLines(text), DataFormat(text.columns), "\n");
+  return StrCat(kHead, kVersion, "\nsteps ", text.steps, "\nposition ", text.position,
+                "\nsteps of other data ", text.other_steps, "\n", SettingLines(text),
+                ModelLines(text), DataFormat(text.columns), "\n");
 }
 
 StatusOr<ModelText> ParseModelText(std::string_view blob) {
@@ -309,6 +310,9 @@ StatusOr<ModelText> ParseModelText(std::string_view blob) {
   const std::string name(values.Take("data").value_or(""));
   // Version 1 also has a dim for features that have none of their own: all of them have one.
   if (version == 1) values.Take("dim");
+  if (version > 1) {
+    EMBANK_RETURN_IF_ERROR(values.TakeNumber("steps of other data", &text.other_steps));
+  }
   EMBANK_RETURN_IF_ERROR(values.TakeNumber("dense features", &dense));
   EMBANK_RETURN_IF_ERROR(values.TakeNumber("id features", &ids));
   EMBANK_RETURN_IF_ERROR(values.CheckAllTaken());

@@ -3,6 +3,7 @@
 //   embank-train 2
 //   steps 1000                        the moment
 //   position 1024000
+//   steps of other data 0
 //   batch 1024                        settings: a run that goes on may have others
 //   data a log whose first 65536 bytes have the CRC-32C 17
 //   rates cosine                      their schedule
@@ -44,7 +45,8 @@ std::string CriteoFormat(LogRules rules);
 // A model at the moment of a checkpoint, as that describes it.
 struct ModelText {
   uint64_t steps = 0;
-  uint64_t position = 0;  // of the data
+  uint64_t position = 0;     // of the data
+  uint64_t other_steps = 0;  // the steps before those of the data
   // Without what a text does not have: the store, how a step is done, and the functions of the
   // model, which has a name alone.
   TrainerOptions options;

@@ -136,6 +136,7 @@ Status Trainer::GoOnAt(const ModelText& checkpoint) {
   steps_ = checkpoint.steps;
   const bool has_same_data = DataName(checkpoint.columns) == DataName(text_.columns);
   position_ = has_same_data ? checkpoint.position : 0;
+  text_.other_steps = has_same_data ? checkpoint.other_steps : checkpoint.steps;
   changes_ = ChangedSettings(checkpoint, text_);
   return OkStatus();
 }

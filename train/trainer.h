@@ -84,6 +84,8 @@ class Trainer {
   Status Checkpoint(uint64_t position);
 
   uint64_t steps() const { return steps_; }
+  // The steps that were made with other data, before those of the present ones.
+  uint64_t other_steps() const { return text_.other_steps; }
   // Counts what steps left out since the trainer was opened, because it would not have been finite:
   // rows, each once for each slice in which it is, and steps of the dense parameters.
   struct LeftOut {

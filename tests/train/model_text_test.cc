@@ -45,6 +45,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     ModelText text = Describe(Options(), Columns(data));
     text.steps = 12;
     text.position = uint64_t{1} << 40;
+    text.other_steps = 7;
     const StatusOr<ModelText> read = ParseModelText(WriteModelText(text));
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(WriteModelText(*read), WriteModelText(text));
@@ -52,6 +53,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     EXPECT_THAT(ChangedSettings(*read, text), IsEmpty());
     EXPECT_EQ(read->steps, 12u);
     EXPECT_EQ(read->position, uint64_t{1} << 40);
+    EXPECT_EQ(read->other_steps, 7u);
     EXPECT_EQ(read->options.model.name, "ffnn");
     EXPECT_EQ(read->options.dims, Options().dims);
     EXPECT_EQ(read->options.row.rule.learning_rate, 0.1234567f);

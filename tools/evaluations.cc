@@ -1,0 +1,135 @@
+#include "tools/evaluations.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "tools/train_data.h"
+#include "tools/train_run.h"
+#include "tools/trained_model.h"
+#include "train/evaluation.h"
+
+namespace embank {
+namespace {
+
+bool HaveSameColumns(const ClickColumns& a, const ClickColumns& b) {
+  return a.dense == b.dense && a.ids == b.ids;
+}
+
+}  // namespace
+
+Evaluations::Evaluations(const TrainCommand& command)
+    : command_(command), kept_(command.trainer.store.path) {}
+
+std::string Evaluations::best_directory() const {
+  const bool keeps = command_.eval_every > 0 && !command_.trainer.store.path.empty();
+  return keeps ? kept_.directory() : "";
+}
+
+Status Evaluations::Open(const ClickColumns& of_training) {
+  has_data_ = !command_.eval.empty() || command_.eval_samples > 0;
+  if (!has_data_) return OkStatus();
+  if (command_.eval_every > 0 && IsPipe(command_.eval)) {
+    return InvalidArgumentError(
+        "--eval: a pipe or standard input gives its lines once, and --eval-every reads them often; "
+        "give a file");
+  }
+  EMBANK_ASSIGN_OR_RETURN(source_, OpenData());
+  if (!HaveSameColumns(source_->columns(), of_training)) {
+    return InvalidArgumentError(
+        StrCat("--eval: ", command_.eval[0], " has other columns than the data of the training"));
+  }
+  return best_directory().empty() ? OkStatus() : EvaluateKept();
+}
+
+// Samples behind those of the training, or files of their own.
+StatusOr<std::unique_ptr<ClickSource>> Evaluations::OpenData() {
+  if (command_.eval_samples == 0) {
+    EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
+                            OpenLog(command_, "--eval", command_.eval));
+    log_ = log.get();
+    return std::unique_ptr<ClickSource>(std::move(log));
+  }
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickGenerator> generator,
+                          OpenGenerator(command_, command_.samples + command_.eval_samples));
+  EMBANK_RETURN_IF_ERROR(generator->SkipTo(command_.samples));
+  if (best_auc_ == 0.0) {
+    best_auc_ = generator->BestAuc(command_.samples, static_cast<uint32_t>(command_.eval_samples));
+  }
+  return std::unique_ptr<ClickSource>(std::move(generator));
+}
+
+// Its score is computed anew: the data of this run may be others than those by which it was kept.
+Status Evaluations::EvaluateKept() {
+  EMBANK_RETURN_IF_ERROR(kept_.Recover());
+  if (!kept_.exists()) return OkStatus();
+  if (!command_.resume) {
+    return FailedPreconditionError(StrCat(kept_.directory(),
+                                          " has the best model of another training: give --resume, "
+                                          "another --path, or remove it"));
+  }
+  EMBANK_ASSIGN_OR_RETURN(TrainedModel model, ReadTrainedModel(kept_.directory()));
+  const uint64_t step = model.text.steps;
+  const uint32_t batch = model.text.options.batch;
+  if (!HaveSameColumns(source_->columns(), model.text.columns)) {
+    return FailedPreconditionError(StrCat(kept_.directory(), " has a model with other columns"));
+  }
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
+                          OpenToPredict(command_, std::move(model)));
+  EMBANK_ASSIGN_OR_RETURN(const Scores scores,
+                          EvaluateAll(source_.get(), trainer.get(), batch, [] { return true; }));
+  best_ = {.loss = scores.loss(), .step = step};
+  std::fprintf(stderr, "the best model, in %s, is that of step %llu: logloss %.5f, auc %.4f\n",
+               kept_.directory().c_str(), static_cast<unsigned long long>(step), scores.loss(),
+               scores.auc());
+  EMBANK_ASSIGN_OR_RETURN(source_, OpenData());
+  return OkStatus();
+}
+
+bool Evaluations::IsDue(uint64_t step) const {
+  return command_.eval_every > 0 && step % command_.eval_every == 0;
+}
+
+bool Evaluations::IsDueAgain(uint64_t step) const {
+  return step > 0 && IsDue(step) && !best_directory().empty() && (!best_ || best_->step < step);
+}
+
+StatusOr<bool> Evaluations::Evaluate(Trainer* trainer, uint64_t position,
+                                     FunctionRef<bool()> goes_on) {
+  if (source_ == nullptr) {
+    EMBANK_ASSIGN_OR_RETURN(source_, OpenData());
+  }
+  const std::unique_ptr<ClickSource> source = std::move(source_);
+  EMBANK_ASSIGN_OR_RETURN(Scores scores,
+                          EvaluateAll(source.get(), trainer, command_.trainer.batch, goes_on));
+  if (last_.samples() == 0 && log_ != nullptr) PrintBroken(log_->broken_lines());
+  if (scores.samples() == 0) return DataLossError("the data of the evaluation have no sample");
+  last_ = std::move(scores);
+  last_step_ = trainer->steps();
+  const bool is_best = !best_ || last_.loss() < best_->loss;
+  if (is_best) best_ = {.loss = last_.loss(), .step = last_step_};
+  if (command_.eval_every > 0) Tell();
+  if (!is_best || best_directory().empty()) return false;
+  EMBANK_RETURN_IF_ERROR(trainer->Checkpoint(position));
+  EMBANK_RETURN_IF_ERROR(kept_.Replace(trainer->store()));
+  return true;
+}
+
+void Evaluations::Tell() const {
+  const std::string best = best_->step == last_step_ ? "the best so far"
+                                                     : StrCat("the best is that of step ",
+                                                              best_->step, ", ", best_->loss);
+  std::fprintf(stderr, "step %llu  evaluation: logloss %.5f, auc %.4f; %s\n",
+               static_cast<unsigned long long>(last_step_), last_.loss(), last_.auc(),
+               best.c_str());
+}
+
+bool Evaluations::IsOver(uint64_t step, uint64_t first) const {
+  if (command_.patience == 0 || !best_) return false;
+  const uint64_t every = command_.eval_every;
+  return step / every >= std::max(best_->step, first) / every + command_.patience;
+}
+
+}  // namespace embank
