@@ -156,6 +156,7 @@ CLI::App* AddUseOfModel(CLI::App* app, const char* name, const char* what, Model
   use->add_option("--data", log.data,
                   "click log with the columns of the model: files, directories, patterns or -")
       ->required();
+  AddBrokenShare(use, &log);
   use->add_option("--columns", log.columns, "column file; without: that of the training");
   use->add_option("--threads", log.trainer.threads, "0: one per core")->capture_default_str();
   use->add_option("--dram-mib", log.dram_mib, "memory of the store; 0: no limit");

@@ -129,6 +129,7 @@ Status CheckWritable(const char* option, const std::string& path) {
 }
 
 void AddDataOptions(CLI::App* app, TrainCommand* command) {
+  AddBrokenShare(app, command);
   app->add_option("--data", command->data,
                   "click log: files, directories, patterns or -; plain, .gz or .zst");
   app->add_option("--columns", command->columns, "column file: --data is CSV, libsvm or libffm");
@@ -245,6 +246,12 @@ Status TakeDims(TrainCommand* command) {
   command->trainer.dims.clear();
   for (const IdFieldSchema& field : schema.fields) command->trainer.dims.push_back(field.dim);
   return OkStatus();
+}
+
+void AddBrokenShare(CLI::App* app, TrainCommand* command) {
+  app->add_option("--broken-share", command->broken_share,
+                  "the share of broken lines of a log that may be left out; more stop the run")
+      ->capture_default_str();
 }
 
 StatusOr<uint64_t> DramBytes(const TrainCommand& command) {

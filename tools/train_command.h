@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "base/status_or.h"
+#include "train/data/click_reader.h"
 #include "train/data/log_rules.h"
 #include "train/generator/click_schema.h"
 #include "train/trainer_options.h"
@@ -32,6 +33,7 @@ struct TrainCommand {
   std::string write_log;  // file for the generated log
   SchemaScale scale;      // of `generate`
   uint64_t samples = 1'000'000;
+  double broken_share = ClickReader::kBrokenShareMax;  // of the lines of a log; more stop the run
   uint64_t eval_samples = 0;
   uint64_t eval_every = 0;  // steps; 0: at the end alone
   uint64_t patience = 0;    // evaluations that are no better than the best; 0: any number
@@ -67,6 +69,9 @@ Status TakeTrainedModel(TrainCommand* command);
 // Checks that options go together and completes those of the trainer. INVALID_ARGUMENT names the
 // option.
 Status Complete(TrainCommand* command);
+
+// Adds --broken-share.
+void AddBrokenShare(CLI::App* app, TrainCommand* command);
 
 // Returns --dram-mib in bytes. INVALID_ARGUMENT: it is too large.
 StatusOr<uint64_t> DramBytes(const TrainCommand& command);

@@ -90,13 +90,18 @@ Status Of(const char* option, const Status& status) {
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
                                                std::span<const std::string> words,
                                                bool has_labels) {
+  if (!(command.broken_share >= 0.0 && command.broken_share <= 1.0)) {
+    return InvalidArgumentError(
+        StrCat("--broken-share is ", command.broken_share, "; it must be 0 to 1"));
+  }
   StatusOr<std::vector<std::string>> files = FilesOf(words);
   if (!files.ok()) return Of(option, files.status());
   StatusOr<std::optional<ColumnFile>> columns = ReadColumns(command, has_labels);
   if (!columns.ok()) return Of("--columns", InvalidArgumentError(columns.status().message()));
   return ClickReader::Open(
       *std::move(files),
-      {.columns = *std::move(columns), .rules = command.rules, .has_labels = has_labels});
+      {.columns = *std::move(columns), .rules = command.rules, .has_labels = has_labels},
+      command.broken_share);
 }
 
 bool IsPipe(std::span<const std::string> words) {

@@ -163,7 +163,7 @@ Status TrainRun::TrainAndReport() {
     EMBANK_RETURN_IF_ERROR(WriteWeights(trainer_->weights(), command_.weights));
   }
   EMBANK_RETURN_IF_ERROR(WriteJson());
-  return evaluated_;
+  return failure_;
 }
 
 uint32_t TrainRun::WeightsCrc32c() const {
@@ -220,7 +220,10 @@ Status TrainRun::Train() {
   saved_step_ = trainer_->steps();
   if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate(batches.position());
   while (!IsDone()) {
-    EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
+    const StatusOr<const ClickBatch*> next = batches.Next();
+    failure_ = next.status();
+    if (!next.ok()) break;
+    const ClickBatch* const batch = *next;
     if (batch == nullptr) {
       if (trainer_->steps() == 0) return DataLossError("the data of the training have no sample");
       break;
@@ -234,6 +237,7 @@ Status TrainRun::Train() {
     EMBANK_RETURN_IF_ERROR(trainer_->StartCheckpoint(batches.position()));
     saved_step_ = trainer_->steps();
   }
+  if (trainer_->steps() == 0) EMBANK_RETURN_IF_ERROR(failure_);
   if (IsStopped()) {
     stopped_by_ = signals_->received();
     std::fprintf(stderr,
@@ -243,7 +247,7 @@ Status TrainRun::Train() {
   EMBANK_RETURN_IF_ERROR(trainer_->FinishCheckpoint());
   figures_.seconds = SecondsSince(begin_ns_);
   const bool was_evaluated = evaluations_.last_step() == trainer_->steps();
-  if (evaluations_.has_data() && !IsStopped() && evaluated_.ok() && !was_evaluated) {
+  if (evaluations_.has_data() && !IsStopped() && failure_.ok() && !was_evaluated) {
     Evaluate(batches.position());
   }
   if (trainer_->store().checkpoints() == nullptr || saved_step_ == trainer_->steps()) {
@@ -252,10 +256,10 @@ Status TrainRun::Train() {
   return trainer_->Checkpoint(batches.position());
 }
 
-// A signal, the last step, a failed evaluation, or --patience evaluations that were no better.
+// The last step, a signal, a failure, or --patience evaluations that were no better.
 bool TrainRun::IsDone() const {
   return (command_.steps && trainer_->steps() >= *command_.steps) || IsStopped() ||
-         !evaluated_.ok() || evaluations_.IsOver(trainer_->steps(), trainer_->other_steps());
+         !failure_.ok() || evaluations_.IsOver(trainer_->steps(), trainer_->other_steps());
 }
 
 Status TrainRun::Step(const ClickBatch& batch) {
@@ -286,7 +290,7 @@ Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
                            : StrCat(why.message(), "; its batch was not saved: ", saved.message()));
 }
 
-// Its own time is left out of the figures. A failure ends the training, not its results.
+// Its own time and work are left out of the figures.
 void TrainRun::Evaluate(uint64_t position) {
   const uint64_t begin_ns = SteadyClock()->NowNs();
   const TrainWork before = CountWork(trainer_.get());
@@ -297,7 +301,7 @@ void TrainRun::Evaluate(uint64_t position) {
   begin_ns_ += SteadyClock()->NowNs() - begin_ns;
   if (kept.ok() && *kept) saved_step_ = trainer_->steps();
   // It is made when the run goes on.
-  if (!IsCancelled(kept.status())) evaluated_ = kept.status();
+  if (!IsCancelled(kept.status())) failure_ = kept.status();
 }
 
 bool TrainRun::IsStopped() const { return signals_ && signals_->received() != nullptr; }

@@ -37,7 +37,8 @@ class TrainRun {
 
   // Trains, evaluates and reports. SIGINT and SIGTERM end a training with --path in a checkpoint
   // and its report, without an evaluation. INVALID_ARGUMENT: the options are wrong, and nothing was
-  // trained. The results of the training are reported where the evaluation fails, too.
+  // trained. Where the data or the evaluation fail, the steps so far have a checkpoint and a
+  // report.
   Status Execute();
 
   const TrainFigures& figures() const { return figures_; }
@@ -74,7 +75,7 @@ class TrainRun {
   std::unique_ptr<ClickSource> source_;
   const ClickReader* log_ = nullptr;  // that of the present epoch, if it is a file
   Evaluations evaluations_;
-  Status evaluated_;
+  Status failure_;  // what ended the training, but not its results
   std::optional<StopSignals> signals_;
   uint64_t saved_step_ = 0;  // of the last checkpoint
   uint64_t begin_ns_ = 0;

@@ -54,6 +54,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--data x --copies-up-to 2", "--copies-up-to needs --generate"},
       {"--generate avazu --copies-up-to 2 --copies 2", "takes no --ablation, --copies"},
       {"--generate avazu --copies-up-to 2 --path /tmp", "takes no --ablation, --copies, --path"},
+      {"--data x --broken-share 1.5", "--broken-share is 1.5; it must be 0 to 1"},
       {"--generate avazu --row-optimizer adamw", "must be one of sgd, adagrad, rowwise-adagrad"},
       {"--generate avazu --dense-optimizer ftrl", "must be one of sgd, adagrad, adam"},
       {"--generate avazu --row-clip -1", "the rule of rows: max_gradient_norm"},
@@ -314,6 +315,30 @@ TEST(TrainCommandLine, WrongDataAreNoWrongUse) {
   const Ended ended = Train("--dim 4 --batch 100 --model ffnn --data " + log);
   EXPECT_EQ(ended.exit_code, 1) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("lines are broken"));
+}
+
+// The model up to there is there: more broken lines are allowed, and the run goes on.
+TEST(TrainCommandLine, ALogThatBreaksLaterLeavesACheckpoint) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  std::string text = CriteoLog(2000);
+  for (int line = 0; line < 50; ++line) text += "x\n";
+  WriteFile(log, text + CriteoLog(1000));
+  const std::string layers = "--dim 4 --batch 100 --model ffnn --data " + log;
+  const std::string run = layers + " --path " + directory.path() + "/store";
+  const Ended ended = Train(run);
+  EXPECT_EQ(ended.exit_code, 1) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("at most a share of 0.01 may be (--broken-share)"));
+  EXPECT_THAT(ended.output,
+              HasSubstr("log.txt, line 2001: its label is no label: \"x\" in column 1"));
+  EXPECT_THAT(ended.output,
+              HasSubstr("The model is in " + directory.path() + "/store, at step 20"));
+  EXPECT_EQ(Train(run + " --resume").exit_code, 1) << "they still are too many";
+  const Ended resumed = Train(run + " --resume --broken-share 0.1 --weights " + log + ".parts");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("30, 1000 samples in this run"));
+  EXPECT_EQ(Train(layers + " --broken-share 0.1 --weights " + log + ".whole").exit_code, 0);
+  EXPECT_EQ(TextIn(log + ".parts"), TextIn(log + ".whole"));
 }
 
 TEST(TrainCommandLine, DataWithoutASampleFailTheRun) {

@@ -165,9 +165,9 @@ Status ClickReader::CheckShare(uint64_t judged_min) const {
   if (judged < judged_min || broken <= broken_share_max_ * static_cast<double>(judged)) {
     return OkStatus();
   }
-  std::string text =
-      StrCat(log_.name, ": ", broken_.count, " of ", judged,
-             " lines are broken, and at most a share of ", broken_share_max_, " may be");
+  std::string text = StrCat(log_.name, ": ", broken_.count, " of ", judged,
+                            " lines are broken, and at most a share of ", broken_share_max_,
+                            " may be (--broken-share)");
   for (const BrokenKind& kind : broken_.kinds) StrAppend(&text, "; ", TextOf(kind));
   return InvalidArgumentError(text);
 }
