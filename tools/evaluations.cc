@@ -78,8 +78,8 @@ Status Evaluations::EvaluateKept() {
   }
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
                           OpenToPredict(command_, std::move(model)));
-  EMBANK_ASSIGN_OR_RETURN(const Scores scores,
-                          EvaluateAll(source_.get(), trainer.get(), batch, [] { return true; }));
+  EMBANK_ASSIGN_OR_RETURN(const Scores scores, EvaluateAll(source_.get(), trainer.get(), batch,
+                                                           [](double, uint64_t) { return true; }));
   best_ = {.loss = scores.loss(), .step = step};
   std::fprintf(stderr, "the best model, in %s, is that of step %llu: logloss %.5f, auc %.4f\n",
                kept_.directory().c_str(), static_cast<unsigned long long>(step), scores.loss(),
@@ -102,8 +102,8 @@ StatusOr<bool> Evaluations::Evaluate(Trainer* trainer, uint64_t position,
     EMBANK_ASSIGN_OR_RETURN(source_, OpenData());
   }
   const std::unique_ptr<ClickSource> source = std::move(source_);
-  EMBANK_ASSIGN_OR_RETURN(Scores scores,
-                          EvaluateAll(source.get(), trainer, command_.trainer.batch, goes_on));
+  EMBANK_ASSIGN_OR_RETURN(Scores scores, EvaluateAll(source.get(), trainer, command_.trainer.batch,
+                                                     [&](double, uint64_t) { return goes_on(); }));
   if (last_.samples() == 0 && log_ != nullptr) PrintBroken(log_->broken_lines());
   if (scores.samples() == 0) return DataLossError("the data of the evaluation have no sample");
   last_ = std::move(scores);

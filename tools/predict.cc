@@ -14,6 +14,7 @@
 #include "base/threads/clock.h"
 #include "tools/model_command.h"
 #include "tools/numbered_samples.h"
+#include "tools/progress_text.h"
 #include "tools/score_file.h"
 #include "tools/train_data.h"
 #include "tools/train_run.h"
@@ -94,54 +95,49 @@ void AppendScores(std::span<const float> logits, const BrokenBeside& broken, std
   text->append(broken.behind, '\n');
 }
 
-class Prediction {
+// Tells every few seconds how far the use of a model is.
+class Progress {
  public:
-  explicit Prediction(OpenedModel model)
-      : model_(std::move(model)), begin_ns_(SteadyClock()->NowNs()) {}
-
-  Status WriteTo(ScoreFile* file) {
-    EMBANK_RETURN_IF_ERROR(file->Write("score\n"));
-    NumberedSamples samples(model_.log.get());
-    BatchAhead batches(&samples, model_.trainer.get(), model_.batch);
-    std::vector<float> logits;
-    std::string text;
-    for (bool is_done = false; !is_done;) {
-      EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
-      is_done = batch == nullptr;
-      logits.clear();
-      if (!is_done) EMBANK_RETURN_IF_ERROR(model_.trainer->Predict(*batch, &logits));
-      text.clear();
-      AppendScores(logits, samples.TakeBroken(), &text);
-      EMBANK_RETURN_IF_ERROR(file->Write(text));
-      samples_ += logits.size();
-      ShowProgress();
-    }
-    return OkStatus();
+  // `fraction` of the data have been used: so many samples.
+  void Show(double fraction, uint64_t samples) {
+    const double seconds = Seconds();
+    if (seconds < next_line_) return;
+    next_line_ = seconds + kSecondsPerProgress;
+    std::fprintf(stderr, "%s%llu samples predicted, %.0f per second\n",
+                 ProgressText(fraction, 0.0, seconds).c_str(),
+                 static_cast<unsigned long long>(samples), PerSecond(samples));
   }
 
-  void Show(const ModelCommand& command) const {
-    PrintBroken(model_.log->broken_lines());
-    std::fprintf(stderr, "%llu samples predicted, %.0f per second; scores in %s\n",
-                 static_cast<unsigned long long>(samples_), SamplesPerSecond(),
-                 command.out == "-" ? "the standard output" : command.out.c_str());
-  }
+  double PerSecond(uint64_t samples) const { return static_cast<double>(samples) / Seconds(); }
 
  private:
   double Seconds() const { return static_cast<double>(SteadyClock()->NowNs() - begin_ns_) * 1e-9; }
-  double SamplesPerSecond() const { return static_cast<double>(samples_) / Seconds(); }
 
-  void ShowProgress() {
-    if (Seconds() < next_line_) return;
-    next_line_ += kSecondsPerProgress;
-    std::fprintf(stderr, "%llu samples predicted, %.0f per second\n",
-                 static_cast<unsigned long long>(samples_), SamplesPerSecond());
-  }
-
-  const OpenedModel model_;
-  const uint64_t begin_ns_;
-  uint64_t samples_ = 0;
+  const uint64_t begin_ns_ = SteadyClock()->NowNs();
   double next_line_ = kSecondsPerProgress;
 };
+
+// Writes the scores of all lines. Returns the number of samples.
+StatusOr<uint64_t> WriteScores(const OpenedModel& model, Progress* progress, ScoreFile* file) {
+  EMBANK_RETURN_IF_ERROR(file->Write("score\n"));
+  NumberedSamples source(model.log.get());
+  BatchAhead batches(&source, model.trainer.get(), model.batch);
+  std::vector<float> logits;
+  std::string text;
+  uint64_t samples = 0;
+  for (bool is_done = false; !is_done;) {
+    EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
+    is_done = batch == nullptr;
+    logits.clear();
+    if (!is_done) EMBANK_RETURN_IF_ERROR(model.trainer->Predict(*batch, &logits));
+    text.clear();
+    AppendScores(logits, source.TakeBroken(), &text);
+    EMBANK_RETURN_IF_ERROR(file->Write(text));
+    samples += logits.size();
+    progress->Show(batches.FractionRead(), samples);
+  }
+  return samples;
+}
 
 // Wrong data are no wrong use.
 Status OfData(const Status& status) {
@@ -183,20 +179,29 @@ CLI::App* AddEvaluate(CLI::App* app, ModelCommand* command) {
 
 Status RunPredict(const ModelCommand& command) {
   EMBANK_RETURN_IF_ERROR(CheckOut(command));
-  EMBANK_ASSIGN_OR_RETURN(OpenedModel model, OpenModel(command, /*has_labels=*/false));
+  EMBANK_ASSIGN_OR_RETURN(const OpenedModel model, OpenModel(command, /*has_labels=*/false));
   ScoreFile file(command.out);
   EMBANK_RETURN_IF_ERROR(file.Open());
-  Prediction prediction(std::move(model));
-  EMBANK_RETURN_IF_ERROR(OfData(prediction.WriteTo(&file)));
+  Progress progress;
+  const StatusOr<uint64_t> samples = WriteScores(model, &progress, &file);
+  EMBANK_RETURN_IF_ERROR(OfData(samples.status()));
   EMBANK_RETURN_IF_ERROR(file.Finish());
-  prediction.Show(command);
+  PrintBroken(model.log->broken_lines());
+  std::fprintf(stderr, "%llu samples predicted, %.0f per second; scores in %s\n",
+               static_cast<unsigned long long>(*samples), progress.PerSecond(*samples),
+               command.out == "-" ? "the standard output" : command.out.c_str());
   return OkStatus();
 }
 
 Status RunEvaluate(const ModelCommand& command) {
   EMBANK_ASSIGN_OR_RETURN(const OpenedModel model, OpenModel(command, /*has_labels=*/true));
+  Progress progress;
+  const auto show = [&](double fraction, uint64_t samples) {
+    progress.Show(fraction, samples);
+    return true;
+  };
   const StatusOr<Scores> scores =
-      EvaluateAll(model.log.get(), model.trainer.get(), model.batch, [] { return true; });
+      EvaluateAll(model.log.get(), model.trainer.get(), model.batch, show);
   EMBANK_RETURN_IF_ERROR(OfData(scores.status()));
   PrintBroken(model.log->broken_lines());
   if (scores->samples() == 0) {

@@ -17,6 +17,7 @@
 #include "store/store.h"
 #include "store/table/table.h"
 #include "tools/next_commands.h"
+#include "tools/progress_text.h"
 #include "tools/row_checksum.h"
 #include "tools/train_data.h"
 #include "train/batch_ahead.h"
@@ -33,21 +34,6 @@ constexpr double kSecondsPerLine = 2.0;
 // shorter run.
 constexpr uint64_t kTracedStep = 120;
 constexpr uint32_t kTracedGraphs = 2 * 2;
-
-// The share of a run that is done, and the time that is left at its rate so far. `before` was done
-// before these seconds.
-std::string TextOfTime(double fraction, double before, double seconds) {
-  std::array<char, 80> text;
-  const int size = std::snprintf(text.data(), text.size(), "%.1f %%", 100.0 * fraction);
-  // From less of the data, no rate is known.
-  constexpr double kFractionMin = 1e-4;
-  if (fraction - before < kFractionMin) return text.data();
-  const double left = seconds * (1.0 - fraction) / (fraction - before);
-  const auto whole = static_cast<unsigned long long>(left + 0.5);
-  std::snprintf(text.data() + size, text.size() - static_cast<size_t>(size), ", %llu:%02llu left",
-                whole / 60, whole % 60);
-  return text.data();
-}
 
 // Writes the dense parameters as little-endian float32 numbers.
 Status WriteWeights(std::span<const float> weights, const std::string& path) {
@@ -324,9 +310,9 @@ void TrainRun::Show() {
                                    ? ""
                                    : StrCat("  not finite ", left.rows, " steps of rows, ",
                                             left.dense_steps, " of dense parameters");
-  std::fprintf(stderr, "step %llu  %s  %.0f samples/s  logloss %.5f  auc %.4f  %s%s\n",
+  std::fprintf(stderr, "step %llu  %s%.0f samples/s  logloss %.5f  auc %.4f  %s%s\n",
                static_cast<unsigned long long>(trainer_->steps()),
-               TextOfTime(Fraction(), fraction_before_, seconds).c_str(),
+               ProgressText(Fraction(), fraction_before_, seconds).c_str(),
                static_cast<double>(scores_.samples() - samples_before_) / seconds, scores_.loss(),
                scores_.auc(), TextOfTiers(*trainer_, StepWork().answers).c_str(), left_out.c_str());
   begin_ns_ += SteadyClock()->NowNs() - shown_ns;

@@ -14,9 +14,10 @@ namespace embank {
 
 // Predicts all samples that are left, in batches of at most `batch` samples, which the trainer
 // takes. The next batch is read meanwhile. CANCELLED: `goes_on`, which is asked before each batch,
-// returned false. The statuses of ClickSource::Next and Trainer::Predict.
+// returned false; it gets the part of the data that was read, and the samples that were predicted.
+// The statuses of ClickSource::Next and Trainer::Predict.
 StatusOr<Scores> EvaluateAll(ClickSource* source, Trainer* trainer, uint32_t batch,
-                             FunctionRef<bool()> goes_on);
+                             FunctionRef<bool(double fraction, uint64_t samples)> goes_on);
 
 }  // namespace embank
 
