@@ -23,6 +23,7 @@ std::string TierOptions(const TrainCommand& command) {
     if (mib > 0) StrAppend(&text, " ", option, " ", mib);
   };
   add("--dram-mib", command.dram_mib);
+  add("--ssd-mib", command.ssd_mib);
   add("--hbm-mib", command.hbm_mib);
   const std::string& pmem = command.trainer.store.pmem_path;
   if (!pmem.empty()) StrAppend(&text, " --pmem ", ShellWord(pmem));

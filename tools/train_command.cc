@@ -191,6 +191,9 @@ void AddStoreOptions(CLI::App* app, TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
   app->add_option("--path", trainer.store.path, "directory of the store; without: memory only");
   app->add_option("--dram-mib", command->dram_mib, "memory of the store; 0: no limit");
+  app->add_option("--ssd-mib", command->ssd_mib, "size of the files of --path; 0: no limit");
+  app->add_flag("--forget", command->forget,
+                "erase the coldest rows where there is no space for new ones");
   app->add_option("--hbm-mib", command->hbm_mib, "device memory for the hottest rows");
   app->add_option("--hot-warmup", trainer.store.warmup_iters,
                   "lookup batches before the first flush of the hot rows; 0: 100");
@@ -227,6 +230,7 @@ Status TakeTrainedModel(TrainCommand* command) {
   command->dense_optimizer = WordOf(known.dense.optimizer, kDenseOptimizers);
   command->schedule = WordOf(known.schedule.curve, kSchedules);
   trainer.row_range = known.row_range;
+  command->forget = known.on_full == OnFull::kForget;
   trainer.slices = known.slices;
   trainer.batch = known.batch;
   trainer.seed = known.seed;
@@ -309,9 +313,11 @@ Status Complete(TrainCommand* command) {
   StoreOptions& store = command->trainer.store;
   store.seed = command->trainer.seed;
   EMBANK_ASSIGN_OR_RETURN(store.dram_bytes, DramBytes(*command));
+  EMBANK_ASSIGN_OR_RETURN(store.ssd_bytes, Bytes("--ssd-mib", command->ssd_mib, 20));
   EMBANK_ASSIGN_OR_RETURN(store.hbm_bytes, Bytes("--hbm-mib", command->hbm_mib, 20));
   EMBANK_ASSIGN_OR_RETURN(store.pmem_bytes, Bytes("--pmem-mib", command->pmem_mib, 20));
   store.worker_threads = command->trainer.threads;
+  command->trainer.on_full = command->forget ? OnFull::kForget : OnFull::kRefuse;
   return OkStatus();
 }
 

@@ -43,6 +43,7 @@ struct TrainCommand {
   uint64_t untimed_steps = 0;
   uint64_t checkpoint_every = 0;
   uint64_t dram_mib = 0;
+  uint64_t ssd_mib = 0;
   uint64_t hbm_mib = 0;
   uint64_t pmem_mib = 0;
   uint64_t micro_batch_kib = 0;
@@ -52,6 +53,7 @@ struct TrainCommand {
   std::string dense_optimizer = "adagrad";
   std::string schedule = "constant";
   std::string trace;
+  bool forget = false;
   bool resume = false;
   bool no_packing = false;
   bool ablation = false;

@@ -212,6 +212,10 @@ Status TrainRun::Train() {
     const ClickBatch* const batch = *next;
     if (batch == nullptr) {
       if (trainer_->steps() == 0) return DataLossError("the data of the training have no sample");
+      if (steps_ == 0) {
+        std::fputs("all of the data have been trained: give other data, or more --epochs\n",
+                   stderr);
+      }
       break;
     }
     fraction_ = batches.FractionRead();
@@ -252,6 +256,11 @@ Status TrainRun::Step(const ClickBatch& batch) {
   std::vector<float> logits;
   const StatusOr<double> loss = trainer_->Step(batch, &logits);
   if (IsOutOfRange(loss.status())) return SaveBatch(batch, loss.status());
+  if (IsResourceExhausted(loss.status())) {
+    return ResourceExhaustedError(
+        StrCat(loss.status().message(),
+               "; give more --dram-mib, a --path, whose store has rows on disk, or --forget"));
+  }
   EMBANK_RETURN_IF_ERROR(loss.status());
   scores_.Add(logits, batch.labels);
   ++steps_;

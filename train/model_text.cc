@@ -80,8 +80,10 @@ std::string SettingLines(const ModelText& text) {
 // Without the format of the data.
 std::string ModelLines(const ModelText& text) {
   const TrainerOptions& options = text.options;
-  std::string lines = StrCat("model ", options.model.name, "\nslices ", options.slices, "\nseed ",
-                             options.seed, "\nrow optimizer ", NameOf(options.row.optimizer), "\n");
+  std::string lines =
+      StrCat("model ", options.model.name, "\nslices ", options.slices, "\nseed ", options.seed,
+             "\nfull tables ", options.on_full == OnFull::kForget ? "forget" : "refuse",
+             "\nrow optimizer ", NameOf(options.row.optimizer), "\n");
   AppendNumbers("row", options.row.rule, /*may_change=*/false, &lines);
   StrAppend(&lines, "row range ", ExactText(options.row_range), "\ndense optimizer ",
             NameOf(options.dense.optimizer), "\n");
@@ -93,6 +95,10 @@ std::string ModelLines(const ModelText& text) {
   const std::vector<FeatureTable> tables = TablesOf(options, columns);
   for (size_t i = 0; i < columns.ids.size(); ++i) {
     StrAppend(&lines, "id feature ", columns.ids[i], " dim ", tables[i].dim, "\n");
+  }
+  for (size_t i = 0; i < columns.tables.size(); ++i) {
+    if (columns.tables[i] == columns.ids[i]) continue;
+    StrAppend(&lines, "id table ", i, " ", columns.tables[i], "\n");
   }
   return lines + text.graph;
 }
@@ -209,6 +215,10 @@ Status TakeOptions(Values* values, TrainerOptions* options) {
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("slices", &options->slices));
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("seed", &options->seed));
   EMBANK_RETURN_IF_ERROR(TakeSchedule(values, &options->schedule));
+  // Version 1 has tables that refuse.
+  const std::string_view on_full = values->Take("full tables").value_or("refuse");
+  if (on_full != "refuse" && on_full != "forget") return MissingLine("full tables");
+  options->on_full = on_full == "forget" ? OnFull::kForget : OnFull::kRefuse;
   EMBANK_RETURN_IF_ERROR(TakeOptimizer("row optimizer", values, &options->row.optimizer));
   EMBANK_RETURN_IF_ERROR(TakeRule("row", values, &options->row.rule));
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("row range", &options->row_range));
@@ -220,6 +230,7 @@ Status TakeFeatures(std::string_view* text, uint64_t dense, uint64_t ids, ModelT
   constexpr std::string_view kDense = "dense feature ";
   constexpr std::string_view kId = "id feature ";
   constexpr std::string_view kDim = " dim ";
+  constexpr std::string_view kTable = "id table ";
   for (uint64_t i = 0; i < dense; ++i) {
     const std::string_view line = TakeLine(text);
     if (!line.starts_with(kDense)) return MissingLine("dense feature");
@@ -235,6 +246,16 @@ Status TakeFeatures(std::string_view* text, uint64_t dense, uint64_t ids, ModelT
     if (!dim || end < kId.size()) return MissingLine("id feature");
     model->columns.ids.emplace_back(line.substr(kId.size(), end - kId.size()));
     dims.push_back(*dim);
+  }
+  while (text->starts_with(kTable)) {
+    std::string_view line = TakeLine(text).substr(kTable.size());
+    const size_t end = line.find(' ');
+    const std::optional<uint64_t> feature = NumberIn<uint64_t>(line.substr(0, end));
+    if (!feature || *feature >= ids || end == std::string_view::npos) {
+      return MissingLine("id table");
+    }
+    if (model->columns.tables.empty()) model->columns.tables = model->columns.ids;
+    model->columns.tables[*feature] = line.substr(end + 1);
   }
   const bool is_one = std::ranges::adjacent_find(dims, std::not_equal_to<>()) == dims.end();
   if (is_one && !dims.empty()) model->options.dim = dims[0];

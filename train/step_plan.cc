@@ -12,7 +12,11 @@ namespace embank {
 StepPlan::StepPlan(const TrainerOptions& options, std::span<const FeatureTable> features)
     : options_(options) {
   for (const FeatureTable& feature : features) {
-    traffic_.push_back({.dim = feature.dim, .ids = 0, .is_excluded = feature.is_excluded});
+    const auto first = std::ranges::find(features, feature.name, &FeatureTable::name);
+    traffic_.push_back({.dim = feature.dim,
+                        .ids = 0,
+                        .is_excluded = feature.is_excluded,
+                        .table = static_cast<uint32_t>(first - features.begin())});
   }
   Plan();
 }

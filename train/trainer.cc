@@ -56,7 +56,8 @@ StatusOr<Table*> OpenTable(const TrainerOptions& options, const FeatureTable& fe
        .rule = options.row.rule,
        .initializer = {.kind = range > 0.0f ? InitializerKind::kUniform : InitializerKind::kZero,
                        .a = -range,
-                       .b = range}});
+                       .b = range},
+       .on_full = options.on_full});
 }
 
 // Returns what the last checkpoint says, if the store has one.
@@ -73,8 +74,11 @@ StatusOr<std::optional<ModelText>> ReadCheckpoint(const Store& store) {
 std::vector<EmbeddingFeature> EmbeddingFeatures(std::span<const FeatureTable> features,
                                                 std::span<Table* const> tables) {
   std::vector<EmbeddingFeature> all;
-  for (size_t i = 0; i < features.size(); ++i) {
-    all.push_back({.table = tables[i], .column = features[i].column, .dim = features[i].dim});
+  for (const FeatureTable& feature : features) {
+    const auto table =
+        std::ranges::find_if(tables, [&](const Table* one) { return one->name() == feature.name; });
+    EMBANK_CHECK(table != tables.end());
+    all.push_back({.table = *table, .column = feature.column, .dim = feature.dim});
   }
   return all;
 }
@@ -101,7 +105,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
   std::vector<Table*> tables;
   for (const FeatureTable& feature : TablesOf(options, columns)) {
     EMBANK_ASSIGN_OR_RETURN(Table* const table, OpenTable(options, feature, store.get()));
-    tables.push_back(table);
+    if (std::ranges::find(tables, table) == tables.end()) tables.push_back(table);
   }
   EMBANK_ASSIGN_OR_RETURN(DenseRows dense_rows, DenseRows::Open(store.get()));
   EMBANK_ASSIGN_OR_RETURN(DensePass dense_pass,
@@ -251,7 +255,7 @@ double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {
   const SampleRange range = SliceOf(batch_->samples, options_.slices, slice);
   std::vector<ConstMatrix> vectors;
   std::vector<Matrix> vector_gradients;
-  for (size_t i = 0; i < tables_.size(); ++i) {
+  for (size_t i = 0; i < embedding_pass_.features().size(); ++i) {
     vectors.push_back(embedding_pass_.Vectors(i, slice));
     if (trains) vector_gradients.push_back(embedding_pass_.Gradients(i, slice));
   }

@@ -105,6 +105,7 @@ class Trainer {
   const StepPlan& plan() const { return plan_; }
   OperationTrace* trace() { return &trace_; }
   const Store& store() const { return *store_; }
+  // Each once, also where several features share it.
   std::span<Table* const> tables() const { return tables_; }
 
  private:

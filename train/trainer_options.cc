@@ -1,6 +1,7 @@
 #include "train/trainer_options.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -32,8 +33,36 @@ ModelInputs InputsOf(const TrainerOptions& options, const ClickColumns& columns)
   return inputs;
 }
 
-bool IsExcluded(const TrainerOptions& options, std::string_view feature) {
-  return std::ranges::find(options.excluded, feature) != options.excluded.end();
+const std::string& TableOf(const ClickColumns& columns, size_t feature) {
+  return columns.tables.empty() ? columns.ids[feature] : columns.tables[feature];
+}
+
+// Whether a feature of the table is.
+bool IsExcluded(const TrainerOptions& options, const ClickColumns& columns,
+                std::string_view table) {
+  for (size_t i = 0; i < columns.ids.size(); ++i) {
+    if (TableOf(columns, i) != table) continue;
+    if (std::ranges::find(options.excluded, columns.ids[i]) != options.excluded.end()) return true;
+  }
+  return false;
+}
+
+Status CheckTables(const TrainerOptions& options, const ClickColumns& columns) {
+  if (columns.tables.empty()) return OkStatus();
+  if (columns.tables.size() != columns.ids.size()) {
+    return InvalidArgumentError(StrCat("there are ", columns.tables.size(), " tables for ",
+                                       columns.ids.size(), " id features"));
+  }
+  std::map<std::string_view, size_t> first;
+  for (size_t i = 0; i < columns.ids.size(); ++i) {
+    const size_t other = first.emplace(columns.tables[i], i).first->second;
+    if (DimOf(options, i) == DimOf(options, other)) continue;
+    return InvalidArgumentError(StrCat("id features \"", columns.ids[other], "\" and \"",
+                                       columns.ids[i], "\" share the table \"", columns.tables[i],
+                                       "\", and have dims ", DimOf(options, other), " and ",
+                                       DimOf(options, i), "; they must be equal"));
+  }
+  return OkStatus();
 }
 
 Status CheckDims(const TrainerOptions& options) {
@@ -64,6 +93,7 @@ Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns)
                                        " dims, and the data have ", columns.ids.size(),
                                        " id features"));
   }
+  EMBANK_RETURN_IF_ERROR(CheckTables(options, columns));
   for (const std::string& name : options.excluded) {
     if (std::ranges::find(columns.ids, name) != columns.ids.end()) continue;
     return InvalidArgumentError(StrCat("excluded: the data have no id feature \"", name, "\""));
@@ -139,11 +169,11 @@ Status Validate(const TrainerOptions& options) {
 std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickColumns& columns) {
   std::vector<FeatureTable> tables;
   const auto add = [&](const char* kind, uint32_t column, uint32_t dim) {
-    const std::string& name = columns.ids[column];
+    const std::string& name = TableOf(columns, column);
     tables.push_back({.name = StrCat(kind, " ", name),
                       .column = column,
                       .dim = dim,
-                      .is_excluded = IsExcluded(options, name)});
+                      .is_excluded = IsExcluded(options, columns, name)});
   };
   for (uint32_t i = 0; i < columns.ids.size(); ++i) add("id", i, DimOf(options, i));
   for (uint32_t i = 0; options.model.has_linear_part && i < columns.ids.size(); ++i)

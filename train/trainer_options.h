@@ -38,8 +38,9 @@ struct TrainerOptions {
   std::vector<uint32_t> dims;  // of each id feature, in place of `dim`; empty: none differs
   RuleOptions row = {Optimizer::kAdagrad, {.learning_rate = 0.02f}};
   RuleOptions dense = {Optimizer::kAdagrad, {.learning_rate = 0.01f}};  // SGD, Adagrad or Adam
-  RateSchedule schedule;    // of the learning rates of both rules
-  float row_range = 0.05f;  // the first values of rows are in [-row_range, row_range)
+  RateSchedule schedule;             // of the learning rates of both rules
+  OnFull on_full = OnFull::kRefuse;  // new rows for which there is no space
+  float row_range = 0.05f;           // the first values of rows are in [-row_range, row_range)
   uint32_t slices = kSlicesDefault;
   uint32_t batch = 1024;  // samples of a step, at most
   uint32_t threads = 0;   // of the dense part; 0: one per core
@@ -59,7 +60,7 @@ struct TrainerOptions {
 // INVALID_ARGUMENT names the option.
 Status Validate(const TrainerOptions& options);
 
-// A table of rows: those of an id feature of the data.
+// A table of rows: those of an id feature of the data. Several features may have the same one.
 struct FeatureTable {
   std::string name;
   uint32_t column;  // of the id features

@@ -81,7 +81,7 @@ TEST(ColumnFileText, IsOfAllStatements) {
       "rules 2\nseparator semicolon\nheader no\nlabel 1 at-least 0.1\ndense 2\ndense 3 log\n"
       "dense 9 log flag\ndense \"my \"\"age\"\"\" flag\nid x decimal below 5 missing 0,7\n"
       "id y text missing \"not known,NA\"\nbag z decimal separator semicolon weights :\n"
-      "bag u text list\nbag v text separator tab\n"
+      "bag u text list table \"the y\"\nbag v text separator tab\n"
       "id 4 decimal below 611\nid 5 hex\nid 6 text\nbag 7 text\nbag 8 hex below 5\n";
   EXPECT_EQ(TextOf(*ParseColumnFile(text)), text);
   EXPECT_EQ(TextOf(*ParseColumnFile("# none\n  label   a\n")),

@@ -19,6 +19,8 @@ constexpr uint32_t kSlices = 8;
 constexpr uint32_t kFeatures = 5;
 constexpr float kInitial = 3.0f;
 
+// Features 0 and 1 have the same table.
+size_t TableOf(size_t feature) { return feature == 1 ? 0 : feature; }
 uint32_t DimOf(size_t feature) { return feature < 3 ? 4 : 8; }
 bool HasBags(size_t feature) { return feature % 2 == 1; }
 bool HasWeights(size_t feature) { return feature == 3; }
@@ -58,18 +60,22 @@ class EmbeddingPassTest : public ::testing::Test {
   void SetUp() override {
     store_ = *Store::Open({.worker_threads = 2, .path = {}, .pmem_path = {}}, {});
     for (size_t i = 0; i < kFeatures; ++i) {
-      Table* const table = *store_->CreateTable(
-          StrCat("t", i), {.dim = DimOf(i),
-                           .optimizer = Optimizer::kSgd,
-                           .rule = {.learning_rate = 1.0f},
-                           .initializer = {.kind = InitializerKind::kConstant, .a = kInitial}});
+      const size_t number = TableOf(i);
+      Table* const table =
+          number < i ? features_[number].table
+                     : *store_->CreateTable(
+                           StrCat("t", i),
+                           {.dim = DimOf(i),
+                            .optimizer = Optimizer::kSgd,
+                            .rule = {.learning_rate = 1.0f},
+                            .initializer = {.kind = InitializerKind::kConstant, .a = kInitial}});
       features_.push_back({.table = table, .column = static_cast<uint32_t>(i), .dim = DimOf(i)});
-      traffic_.push_back({.dim = DimOf(i), .ids = 1 + i});
+      traffic_.push_back({.dim = DimOf(i), .ids = 1 + i, .table = static_cast<uint32_t>(number)});
     }
   }
 
   float& Row(size_t feature, Key id, uint32_t d) {
-    auto& row = rows_[{feature, id}];
+    auto& row = rows_[{TableOf(feature), id}];
     if (row.empty()) row.resize(DimOf(feature), kInitial);
     return row[d];
   }
@@ -188,14 +194,18 @@ TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
                        {reinterpret_cast<std::byte*>(row.data()), 0}, {})
                     .ok());
     // 2^24 + 1 is rounded to 2^24, twice; last position first, the sum would be 2^24 + 2.
-    for (const float value : row) EXPECT_EQ(value, kInitial - 0x1p24f) << "feature " << i;
+    const float gradient = TableOf(i) == 0 ? 0x1p25f : 0x1p24f;
+    for (const float value : row) EXPECT_EQ(value, kInitial - gradient) << "feature " << i;
   }
 }
 
-// Gradients that are not finite, or whose sum is not, within a slice or over all.
-TEST_F(EmbeddingPassTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
+// Gradients that are not finite, or whose sum is not, within a slice or over all. `bad_feature` is
+// that of these gradients.
+class NotFiniteTest : public EmbeddingPassTest, public ::testing::WithParamInterface<size_t> {};
+
+TEST_P(NotFiniteTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
   constexpr float kMax = std::numeric_limits<float>::max();
-  constexpr size_t kBad = 3;  // the feature
+  const size_t bad_feature = GetParam();
   const std::vector<Pack> packs = PlanPacks(traffic_);
   const Key id = 7;
   const auto row_of = [&](size_t feature) {
@@ -218,13 +228,13 @@ TEST_F(EmbeddingPassTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) pass.MakeUnique(pack, slice);
       EXPECT_TRUE(pass.Gather(pack, {0, kSlices}, MissingRule::kCreate).ok());
     }
-    const std::vector<float> bad = row_of(kBad);
-    const std::vector<float> good = row_of(0);
+    const std::vector<float> bad = row_of(bad_feature);
+    const std::vector<float> good = row_of(2);
     const uint64_t left_out = pass.left_out();
     for (size_t i = 0; i < kFeatures; ++i) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) {
         const Matrix gradients = pass.Gradients(i, slice);
-        const bool is_bad = i == kBad && (is_in_all || slice == 0);
+        const bool is_bad = i == bad_feature && (is_in_all || slice == 0);
         for (uint32_t sample = 0; sample < gradients.rows; ++sample) {
           for (float& value : gradients.Row(sample)) value = is_bad ? gradient : 1.0f;
         }
@@ -234,11 +244,12 @@ TEST_F(EmbeddingPassTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) pass.SumGradients(pack, slice);
       EXPECT_TRUE(pass.Update(pack).ok());
     }
-    EXPECT_NE(row_of(0), good) << "the other features make their steps";
-    if (row_of(kBad) != bad) return uint64_t{0};
+    EXPECT_NE(row_of(2), good) << "the other features make their steps";
+    if (row_of(bad_feature) != bad) return uint64_t{0};
     return pass.left_out() - left_out;
   };
-  const uint64_t slices = kSlices;
+  // The row of a table is left out in each of its features.
+  const uint64_t slices = TableOf(bad_feature) == 0 ? 2 * kSlices : kSlices;
   EXPECT_EQ(step(kSlices, 2.0f, true), 0u);
   EXPECT_EQ(step(kSlices, -kMax / 2, true), slices) << "each slice's sum is finite";
   EXPECT_EQ(step(4 * kSlices, kMax / 3, true), slices);
@@ -246,6 +257,7 @@ TEST_F(EmbeddingPassTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
   EXPECT_EQ(step(kSlices, std::numeric_limits<float>::quiet_NaN(), false), slices);
   EXPECT_EQ(step(kSlices, 2.0f, true), 0u) << "the row goes on";
 }
+INSTANTIATE_TEST_SUITE_P(, NotFiniteTest, ::testing::Values(3, 1));
 
 }  // namespace
 }  // namespace embank::test::embedding_pass_test

@@ -67,9 +67,18 @@ TEST(ModelText, IsReadAsItWasWritten) {
   }
   TrainerOptions options = Options();
   options.dims = {6, 6};
-  const ModelText one_dim = *ParseModelText(WriteModelText(Describe(options, Columns("a log"))));
+  options.on_full = OnFull::kForget;
+  ClickColumns columns = Columns("a log");
+  columns.tables = {"user", "user"};
+  const ModelText text = Describe(options, columns);
+  const ModelText one_dim = *ParseModelText(WriteModelText(text));
   EXPECT_EQ(one_dim.options.dim, 6u);
   EXPECT_THAT(one_dim.options.dims, IsEmpty());
+  EXPECT_EQ(one_dim.options.on_full, OnFull::kForget);
+  EXPECT_EQ(one_dim.columns.tables, columns.tables);
+  EXPECT_EQ(CheckSameModel(one_dim, text), OkStatus());
+  EXPECT_THAT(std::string(CheckSameModel(text, Describe(options, Columns("a log"))).message()),
+              HasSubstr("it has \"id table 1 user\""));
 }
 
 // Written by the first version of this text, but for the lines of nodes.
@@ -128,6 +137,7 @@ TEST(ModelText, ADifferenceOfModelsIsNamed) {
   using C = ClickColumns;
   expect_named([](O* o, C*) { o->model = *FindModel("mmoe"); }, "model ffnn\", and this one");
   expect_named([](O* o, C*) { o->slices = 4; }, "slices 3");
+  expect_named([](O* o, C*) { o->on_full = OnFull::kForget; }, "full tables refuse");
   expect_named([](O* o, C*) { o->seed = 1; }, "seed 18446744073709551615");
   expect_named([](O* o, C*) { o->row.optimizer = Optimizer::kSgd; }, "row optimizer adagrad");
   expect_named([](O* o, C*) { o->row.rule.initial_accumulator = 1.0f; },

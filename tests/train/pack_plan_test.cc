@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,24 @@ TEST(PackPlan, EachFeatureIsInOnePack) {
     std::ranges::sort(features);
     ASSERT_EQ(features.size(), traffic.size());
     for (uint32_t i = 0; i < traffic.size(); ++i) EXPECT_EQ(features[i], i);
+  }
+}
+
+TEST(PackPlan, FeaturesOfATableStayTogether) {
+  std::vector<FeatureTraffic> traffic;
+  for (uint32_t i = 0; i < 40; ++i) traffic.push_back({.dim = 8, .ids = 1 + i * i, .table = i % 7});
+  traffic.push_back({.dim = 4, .ids = 1});
+  for (const PackRule rule : {PackRule::kNone, PackRule::kMean, PackRule::kLeast}) {
+    const std::vector<Pack> packs = PlanPacks(traffic, rule);
+    EXPECT_GT(packs.size(), 2u);
+    EXPECT_LE(packs.size(), 8u);
+    std::map<uint32_t, size_t> pack_of_table;
+    for (size_t pack = 0; pack < packs.size(); ++pack) {
+      EXPECT_TRUE(std::ranges::is_sorted(packs[pack].features));
+      for (const uint32_t feature : packs[pack].features) {
+        EXPECT_EQ(pack_of_table.emplace(traffic[feature].table, pack).first->second, pack);
+      }
+    }
   }
 }
 

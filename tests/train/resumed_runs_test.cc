@@ -63,7 +63,7 @@ TEST(ResumedRuns, GoOnInTheirSchedule) {
     const double expected = weights(whole, schedule);
     EXPECT_NE(expected, constant) << schedule;
     EXPECT_NE(weights(parts, schedule + " --steps 6"), expected);
-    EXPECT_EQ(weights(parts, schedule + " --resume"), expected) << schedule;
+    EXPECT_EQ(weights(parts, " --resume"), expected) << schedule << " of the checkpoint";
   }
 }
 

@@ -209,16 +209,21 @@ Status ReadIdOption(const Words& words, size_t* i, IdColumn* column) {
     return OkStatus();
   }
   const bool is_of_bags = option == "separator" || option == "weights";
-  const bool is_known = option == "below" || option == "missing" || (column->is_bag && is_of_bags);
+  const bool is_of_all = option == "below" || option == "missing" || option == "table";
+  const bool is_known = is_of_all || (column->is_bag && is_of_bags);
   if (!is_known || *i + 1 == words.size()) {
     return NotUnderstood(option, column->is_bag
-                                     ? "below NUMBER, missing TEXTS, separator SIGN, weights SIGN "
-                                       "or list"
-                                     : "below NUMBER or missing TEXTS");
+                                     ? "below NUMBER, missing TEXTS, table NAME, separator SIGN, "
+                                       "weights SIGN or list"
+                                     : "below NUMBER, missing TEXTS or table NAME");
   }
   const std::string& word = words[++*i];
   if (option == "below") return ReadVocabulary(word, column);
   if (is_of_bags) return ReadCharacter(option, word, column);
+  if (option == "table") {
+    column->table = word;
+    return OkStatus();
+  }
   ReadMissing(word, column);
   return OkStatus();
 }
@@ -314,6 +319,7 @@ std::string TextOf(const IdColumn& id) {
               WordOf(kSeparators, *id.weights, std::string_view(&*id.weights, 1)));
   }
   if (id.is_list) text += " list";
+  if (!id.table.empty()) StrAppend(&text, " table ", QuotedName(id.table));
   return text + '\n';
 }
 

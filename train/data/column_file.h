@@ -14,7 +14,8 @@
 //   bag genres text              ids of one of these formats, at most 4,095, with | between them
 //   bag items decimal separator ; weights :   id:weight;id:weight
 //   bag items decimal list       [1, 2, 3] or ['a', 'b'], as JSON and Python write lists
-//   field 3 user                 of format libffm: its third field is a bag of this name
+//   bag history decimal table itemId   its rows are those of the table of itemId, whose ids they
+//   are field 3 user                 of format libffm: its third field is a bag of this name
 //
 // A name in quotation marks may have blanks, and a doubled mark stands for one.
 #ifndef EMBANK_TRAIN_DATA_COLUMN_FILE_H_
@@ -52,6 +53,7 @@ struct IdColumn {
   char separator = kBagSeparator;         // of the ids of a bag
   std::optional<char> weights = {};       // stands between an id of a bag and its weight
   bool is_list = false;                   // the bag is in brackets
+  std::string table = {};                 // which features share; empty: one of its own
 };
 
 // A field of libffm.

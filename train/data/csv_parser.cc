@@ -149,6 +149,7 @@ Status CsvParser::Place() {
     EMBANK_RETURN_IF_ERROR(
         PlaceOne(id.name, {.use = id.is_bag ? Use::kBag : Use::kId, .number = i, .feature = bag}));
     if (id.is_bag) bags_.push_back({.feature = i});
+    columns_.tables.push_back(id.table.empty() ? id.name : id.table);
     columns_.ids.push_back(id.name);
   }
   return OkStatus();

@@ -56,7 +56,12 @@ void Grow(size_t size, std::vector<Value>* array) {
 }  // namespace
 
 EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t slices)
-    : features_(std::move(features)), slices_(slices), memory_(features_.size()) {
+    : features_(std::move(features)),
+      slices_(slices),
+      forgets_(std::ranges::any_of(
+          features_,
+          [](const auto& feature) { return feature.table->options().on_full == OnFull::kForget; })),
+      memory_(features_.size()) {
   for (size_t i = 0; i < memory_.size(); ++i) {
     FeatureMemory& memory = memory_[i];
     memory.table_hash = TableHash(features_[i].table->name());
@@ -209,42 +214,59 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
   }
 }
 
-// Takes the ids of a feature that have a sum which is not finite out of all slices, so that none of
-// their gradients counts. Slices keep their begins.
-void EmbeddingPass::LeaveOutNotFinite(size_t feature) {
-  FeatureMemory& memory = memory_[feature];
-  const uint32_t dim = features_[feature].dim;
-  const auto sum = [&](uint64_t place) { return memory.sums.data() + place * dim; };
+bool EmbeddingPass::IsFinite(size_t feature) const {
+  return std::ranges::all_of(memory_[feature].is_finite, [](uint8_t is) { return is != 0; });
+}
+
+// Takes the ids of features of one table that have a sum which is not finite out of all of their
+// slices, so that none of their gradients counts. Slices keep their begins.
+void EmbeddingPass::LeaveOutNotFinite(std::span<const uint32_t> features) {
   std::unordered_set<Key> left_out;
-  for (uint32_t slice = 0; slice < slices_; ++slice) {
-    for (uint64_t i = 0; i < memory.unique_count[slice]; ++i) {
-      const uint64_t place = memory.unique_begin[slice] + i;
-      if (!AreFinite({sum(place), dim})) left_out.insert(memory.unique[place]);
+  for (const uint32_t feature : features) {
+    const FeatureMemory& memory = memory_[feature];
+    const uint32_t dim = features_[feature].dim;
+    for (uint32_t slice = 0; slice < slices_; ++slice) {
+      for (uint64_t i = 0; i < memory.unique_count[slice]; ++i) {
+        const uint64_t place = memory.unique_begin[slice] + i;
+        const float* const sum = memory.sums.data() + place * dim;
+        if (!AreFinite({sum, dim})) left_out.insert(memory.unique[place]);
+      }
     }
   }
-  for (uint32_t slice = 0; slice < slices_; ++slice) {
-    const uint64_t begin = memory.unique_begin[slice];
-    uint32_t kept = 0;
-    for (uint64_t i = 0; i < memory.unique_count[slice]; ++i) {
-      if (left_out.contains(memory.unique[begin + i])) continue;
-      memory.unique[begin + kept] = memory.unique[begin + i];
-      std::memmove(sum(begin + kept), sum(begin + i), dim * sizeof(float));
-      ++kept;
+  for (const uint32_t feature : features) {
+    FeatureMemory& memory = memory_[feature];
+    const uint32_t dim = features_[feature].dim;
+    const auto sum = [&](uint64_t place) { return memory.sums.data() + place * dim; };
+    for (uint32_t slice = 0; slice < slices_; ++slice) {
+      const uint64_t begin = memory.unique_begin[slice];
+      uint32_t kept = 0;
+      for (uint64_t i = 0; i < memory.unique_count[slice]; ++i) {
+        if (left_out.contains(memory.unique[begin + i])) continue;
+        memory.unique[begin + kept] = memory.unique[begin + i];
+        std::memmove(sum(begin + kept), sum(begin + i), dim * sizeof(float));
+        ++kept;
+      }
+      left_out_.fetch_add(memory.unique_count[slice] - kept, std::memory_order_relaxed);
+      memory.unique_count[slice] = kept;
+      // Its ids do not follow those of the slice before any more.
+      memory.micro_batch[slice] = slice;
     }
-    left_out_.fetch_add(memory.unique_count[slice] - kept, std::memory_order_relaxed);
-    memory.unique_count[slice] = kept;
-    memory.micro_batch[slice] = slice;  // its ids do not follow those of the slice before any more
   }
 }
 
 Status EmbeddingPass::Update(const Pack& pack) {
+  for (const uint32_t i : pack.features) {
+    if (IsFinite(i)) continue;
+    std::vector<uint32_t> of_table;
+    for (const uint32_t other : pack.features) {
+      if (features_[other].table == features_[i].table) of_table.push_back(other);
+    }
+    LeaveOutNotFinite(of_table);
+  }
   std::vector<GradientFeature> features;
   for (const uint32_t i : pack.features) {
     const FeatureMemory& memory = memory_[i];
     const uint32_t dim = features_[i].dim;
-    const bool is_finite =
-        std::ranges::all_of(memory.is_finite, [](uint8_t is) { return is != 0; });
-    if (!is_finite) LeaveOutNotFinite(i);
     for (uint32_t slice = 0; slice < slices_;) {
       const uint64_t begin = memory.unique_begin[slice];
       const uint32_t micro_batch = memory.micro_batch[slice];
@@ -262,13 +284,16 @@ Status EmbeddingPass::Update(const Pack& pack) {
   }
   const Status status = ApplyGradientsPacked(features);
   // The counters of the tables have the steps that were not made.
-  return IsOutOfRange(status) ? OkStatus() : status;
+  if (IsOutOfRange(status) || (forgets_ && IsNotFound(status))) return OkStatus();
+  return status;
 }
 
 uint64_t EmbeddingPass::left_out() const {
   uint64_t left_out = left_out_.load(std::memory_order_relaxed);
   constexpr auto kNotFinite = static_cast<size_t>(Outcome::kNotFinite) - 1;
+  std::unordered_set<const Table*> counted;
   for (const EmbeddingFeature& feature : features_) {
+    if (!counted.insert(feature.table).second) continue;
     const CallCounts counts = feature.table->counters().calls.Counts(TableVerb::kGradients);
     left_out += counts.keys_by_outcome[kNotFinite];
   }

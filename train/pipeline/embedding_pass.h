@@ -42,7 +42,7 @@ struct SliceRange {
 // goes through them in the order of their declaration.
 class EmbeddingPass {
  public:
-  // All tables are of one store, and differ.
+  // All tables are of one store. Features of one table are in one pack.
   EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t slices);
 
   // Begins a step. The batch outlives it. Its micro-batches are the calls of Gather.
@@ -59,9 +59,11 @@ class EmbeddingPass {
 
   // Adds the gradients of a slice's vectors by row, times the weight that the row has in each bag.
   void SumGradients(const Pack& pack, uint32_t slice);
-  // Makes a step of the optimizer for each distinct id of the batch: one packed call. Leaves out
-  // the ids whose sum in a slice, or whose step, is not finite: their rows stay as they are. The
-  // statuses of ApplyGradientsPacked but OUT_OF_RANGE.
+  // Makes a step of the optimizer for each distinct id of a table in the batch: one packed call,
+  // which adds the gradients of the features of a table in their order. Leaves out the ids whose
+  // sum in a slice, or whose step, is not finite: their rows stay as they are. Also left out are
+  // the rows that a table has forgotten since Gather. The statuses of ApplyGradientsPacked but
+  // OUT_OF_RANGE and, of tables that forget, NOT_FOUND.
   Status Update(const Pack& pack);
   // The number of ids that were left out; an id counts once for each slice of a step in which it
   // is.
@@ -99,10 +101,12 @@ class EmbeddingPass {
   // The positions of samples.
   SampleRange PositionsOf(size_t feature, SampleRange samples) const;
   uint32_t JoinSlices(size_t feature, SliceRange micro_batch);
-  void LeaveOutNotFinite(size_t feature);
+  bool IsFinite(size_t feature) const;
+  void LeaveOutNotFinite(std::span<const uint32_t> features);
 
   const std::vector<EmbeddingFeature> features_;
   const uint32_t slices_;
+  const bool forgets_;  // a table does
   std::vector<FeatureMemory> memory_;
   const ClickBatch* batch_ = nullptr;
   std::atomic<uint64_t> left_out_{0};  // because of their sums

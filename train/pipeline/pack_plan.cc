@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -23,19 +24,46 @@ Pack MakePack(std::span<const FeatureTraffic> traffic, std::vector<uint32_t> fea
           .is_excluded = first.is_excluded};
 }
 
-// The heaviest feature goes first, each to the lightest shard.
+// The features of a table, which stay together.
+using Unit = std::vector<uint32_t>;
+
+std::vector<Unit> UnitsOf(std::span<const FeatureTraffic> traffic,
+                          std::span<const uint32_t> features) {
+  std::vector<Unit> units;
+  std::map<uint32_t, size_t> unit_of_table;
+  for (const uint32_t feature : features) {
+    const uint32_t table = traffic[feature].table;
+    const bool is_new =
+        table == FeatureTraffic::kOwnTable || unit_of_table.emplace(table, units.size()).second;
+    if (is_new) {
+      units.push_back({feature});
+    } else {
+      units[unit_of_table.at(table)].push_back(feature);
+    }
+  }
+  return units;
+}
+
+uint64_t IdsOf(std::span<const FeatureTraffic> traffic, const Unit& unit) {
+  uint64_t ids = 0;
+  // A feature without traffic counts as one id, so that such features spread, too.
+  for (const uint32_t feature : unit) ids += std::max<uint64_t>(1, traffic[feature].ids);
+  return ids;
+}
+
+// The heaviest table goes first, each to the lightest shard.
 std::vector<Pack> Split(std::span<const FeatureTraffic> traffic, const Pack& pack,
                         uint32_t shards) {
-  std::vector<uint32_t> heavy_first = pack.features;
-  std::ranges::stable_sort(heavy_first,
-                           [&](uint32_t a, uint32_t b) { return traffic[a].ids > traffic[b].ids; });
+  std::vector<Unit> heavy_first = UnitsOf(traffic, pack.features);
+  std::ranges::stable_sort(heavy_first, [&](const Unit& a, const Unit& b) {
+    return IdsOf(traffic, a) > IdsOf(traffic, b);
+  });
   std::vector<std::vector<uint32_t>> features(shards);
   std::vector<uint64_t> ids(shards);
-  for (const uint32_t feature : heavy_first) {
+  for (const Unit& unit : heavy_first) {
     const auto lightest = static_cast<size_t>(std::ranges::min_element(ids) - ids.begin());
-    features[lightest].push_back(feature);
-    // A feature without traffic counts as one id, so that such features spread, too.
-    ids[lightest] += std::max<uint64_t>(1, traffic[feature].ids);
+    features[lightest].insert(features[lightest].end(), unit.begin(), unit.end());
+    ids[lightest] += IdsOf(traffic, unit);
   }
   std::vector<Pack> packs;
   packs.reserve(shards);
@@ -59,18 +87,21 @@ struct Volumes {
   double mean() const { return sum / static_cast<double>(std::max<size_t>(1, packs)); }
 };
 
-uint32_t ShardsOf(const Pack& pack, const Volumes& volumes, PackRule rule) {
+uint32_t ShardsOf(const Pack& pack, size_t units, const Volumes& volumes, PackRule rule) {
   const double mean = volumes.mean();
   if (pack.is_excluded || pack.volume <= mean) return 1;
   const double shards = rule == PackRule::kMean ? std::ceil(pack.volume / (kAboveMean * mean))
                                                 : std::round(pack.volume / volumes.least);
-  return static_cast<uint32_t>(std::min(shards, static_cast<double>(pack.features.size())));
+  return static_cast<uint32_t>(std::min(shards, static_cast<double>(units)));
 }
 
 std::vector<Pack> EachAPack(std::span<const FeatureTraffic> traffic) {
   std::vector<Pack> packs;
-  packs.reserve(traffic.size());
-  for (uint32_t i = 0; i < traffic.size(); ++i) packs.push_back(MakePack(traffic, {i}));
+  std::vector<uint32_t> features(traffic.size());
+  std::iota(features.begin(), features.end(), 0u);
+  for (Unit& unit : UnitsOf(traffic, features)) {
+    packs.push_back(MakePack(traffic, std::move(unit)));
+  }
   return packs;
 }
 
@@ -100,7 +131,8 @@ std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, PackRule ru
   }
   std::vector<Pack> packs;
   for (Pack& pack : whole) {
-    const uint32_t shards = ShardsOf(pack, volumes, rule);
+    const size_t units = UnitsOf(traffic, pack.features).size();
+    const uint32_t shards = ShardsOf(pack, units, volumes, rule);
     if (shards < 2) {
       packs.push_back(std::move(pack));
       continue;

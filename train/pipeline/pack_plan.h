@@ -18,6 +18,11 @@ struct FeatureTraffic {
   uint32_t dim = 1;
   uint64_t ids = 0;          // positions in all batches of the warm-up
   bool is_excluded = false;  // its pack waits for no other one (preset excluded embedding)
+  // Features of one table, by any number, are in one pack, because a row makes one step for all of
+  // them. They have one dim, and are excluded together. kOwnTable: no other one has it.
+  uint32_t table = kOwnTable;
+
+  static constexpr uint32_t kOwnTable = UINT32_MAX;
 };
 
 struct Pack {
@@ -31,7 +36,7 @@ struct Pack {
 // results that no single rule has: the packs of its products, and its example of dims 8 and 32.
 // kNone runs without packing.
 enum class PackRule : uint8_t {
-  kNone,   // each feature is a pack of its own
+  kNone,   // each feature, or table, is a pack of its own
   kMean,   // so many that none is above 1.3 of the mean, where features allow it
   kLeast,  // its volume / that of the lightest pack: the paper's example has 1 + 4 packs
 };
@@ -41,7 +46,7 @@ enum class PackRule : uint8_t {
 double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint32_t> features);
 
 // Makes the packs: by dim, the lower first. Those above the mean are split evenly by volume, into
-// as many shards as the rule says, and at most one for each feature. Features that are excluded
+// as many shards as the rule says, and at most one for each table. Features that are excluded
 // have packs of their own, by dim, which mean and lightest pack leave out. Each feature is in one
 // pack. Where there is no traffic yet, each dim is one pack.
 std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic,

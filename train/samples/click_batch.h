@@ -19,9 +19,12 @@ inline constexpr uint64_t kMissingId = ~uint64_t{0};
 struct ClickColumns {
   std::vector<std::string> dense;
   std::vector<std::string> ids;
+  // The table of rows of each id feature, by a name that several features may have. Empty: each has
+  // its own, of its name.
+  std::vector<std::string> tables = {};
   // The name of the data in a line, and then the lines of their format (train/model_text.h). Empty:
   // nothing tells them from others.
-  std::string data;
+  std::string data = {};
 };
 
 // The ids of one id feature.
