@@ -13,6 +13,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 bench=$root/build/release/bin/embank-bench
 train=$root/build/release/bin/embank-train
 trained=$root/build/release/trained
+scores=$root/out/scores.csv
 report=$root/out/report.html
 
 if [[ ${1-} == -h || ${1-} == --help ]]; then
@@ -114,12 +115,31 @@ else
   cat <<'WORDS'
 A click model (DLRM) learns from a generated log of clicks in Criteo's format. Its labels were drawn
 from a hidden model, so that the best possible AUC is known. Its embedding rows are in a store with
-three tiers. AUC and logloss are of samples that the model had not seen.
+three tiers. Behind its first checkpoint the training is killed (kill -9). It goes on there, and
+ends with the model of a training that nobody killed. AUC and logloss are of samples that the model
+had not seen. At the end it predicts a log without labels: a score for each line.
 
 WORDS
-  say "train: embank-train --generate criteo-kaggle"
-  "$train" --generate criteo-kaggle --divisor 1000 --samples 150000 --eval-samples 20000 \
-    "${store_options[@]}"
+  log_options=(--generate criteo-kaggle --divisor 1000 --samples 150000 --eval-samples 20000)
+  train_options=("${log_options[@]}" "${store_options[@]}" --checkpoint-every 40)
+  say "train: embank-train ${log_options[*]}, killed behind its first checkpoint"
+  "$train" "${train_options[@]}" &
+  training=$!
+  # A training that fails tells why in its second run.
+  until "$train" describe --path "$trained" &> /dev/null || ! kill -0 "$training" 2> /dev/null; do
+    sleep 0.1
+  done
+  kill -KILL "$training" 2> /dev/null || true
+  wait "$training" 2> /dev/null || true
+  say "train: embank-train ${log_options[*]} --resume"
+  "$train" "${train_options[@]}" --resume
+  say "predict: embank-train predict, the samples of the evaluation without their labels"
+  "$train" "${log_options[@]}" --write-log "$trained.log"
+  tail -n 20000 "$trained.log" | cut -f 2- > "$trained.unlabelled"
+  "$train" predict --path "$trained" --data "$trained.unlabelled" --out "$scores"
+  printf 'The first scores:\n'
+  head -n 4 "$scores"
+  rm -f "$trained.log" "$trained.unlabelled"
 fi
 rm -rf "$trained"
 
