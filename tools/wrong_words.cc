@@ -23,12 +23,15 @@ std::string CommandProblem(const std::string& program, const CommandLineWords& w
   const std::string word = words.empty() ? "" : words[0];
   if (!word.empty() && word[0] == '-') return "";
   std::vector<std::string> names;
-  std::string list;
+  size_t width = 0;
   for (const auto& [name, description] : commands) {
     if (word == name) return "";
     names.push_back(name);
-    StrAppend(&list, "  ", name, std::string(8 - std::min<size_t>(7, name.size()), ' '),
-              description, "\n");
+    width = std::max(width, name.size());
+  }
+  std::string list;
+  for (const auto& [name, description] : commands) {
+    StrAppend(&list, "  ", name, std::string(width + 2 - name.size(), ' '), description, "\n");
   }
   return StrCat(
       program, ": ", words.empty() ? "name a command." : NoSuchWord("command", word, names),

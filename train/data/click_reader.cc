@@ -169,6 +169,9 @@ Status ClickReader::CheckShare(uint64_t judged_min) const {
                             " lines are broken, and at most a share of ", broken_share_max_,
                             " may be (--broken-share)");
   for (const BrokenKind& kind : broken_.kinds) StrAppend(&text, "; ", TextOf(kind));
+  if (!format_.columns && broken_.count == judged) {
+    text += "; a log that has not Criteo's format needs --columns FILE (docs/training.md)";
+  }
   return InvalidArgumentError(text);
 }
 
