@@ -41,7 +41,20 @@ Status Evaluations::Open(const ClickColumns& of_training) {
     return InvalidArgumentError(
         StrCat("--eval: ", command_.eval[0], " has other columns than the data of the training"));
   }
+  EMBANK_RETURN_IF_ERROR(CheckFirstSamples());
   return best_directory().empty() ? OkStatus() : EvaluateKept();
+}
+
+// A log of another format must not be found behind a training of hours. A pipe is read once alone.
+Status Evaluations::CheckFirstSamples() {
+  if (log_ == nullptr || IsPipe(command_.eval)) return OkStatus();
+  ClickBatch first;
+  const Status status = source_->Next(command_.trainer.batch, &first).status();
+  // Data that turn out to be wrong are no wrong use.
+  if (IsInvalidArgument(status)) return DataLossError(StrCat("--eval: ", status.message()));
+  EMBANK_RETURN_IF_ERROR(status);
+  EMBANK_ASSIGN_OR_RETURN(source_, OpenData());
+  return OkStatus();
 }
 
 // Samples behind those of the training, or files of their own.

@@ -30,8 +30,9 @@ class Evaluations {
 
   explicit Evaluations(const TrainCommand& command);
 
-  // Opens the data, which have the columns of the training, and evaluates the best model of an
-  // earlier run on them. It comes before the trainer is opened. INVALID_ARGUMENT names the option.
+  // Opens the data, which have the columns of the training, reads their first samples, and
+  // evaluates the best model of an earlier run on them. It comes before the trainer is opened.
+  // INVALID_ARGUMENT names the option. DATA_LOSS: the samples cannot be read.
   // FAILED_PRECONDITION: there is a best model, and the training is a new one. The statuses of
   // OpenLog, ReadTrainedModel, OpenToPredict and EvaluateAll.
   Status Open(const ClickColumns& of_training);
@@ -64,6 +65,7 @@ class Evaluations {
 
  private:
   StatusOr<std::unique_ptr<ClickSource>> OpenData();
+  Status CheckFirstSamples();
   Status EvaluateKept();
   void Tell() const;
 
