@@ -48,12 +48,21 @@ void AddAnswers(const Table& table, TierAnswers* answers) {
   answers->prefetched_ssd += prefetched_from[static_cast<size_t>(Tier::kSsd)].load();
 }
 
-std::string TextOf(const TierAnswers& answers) {
-  std::array<char, 80> text;
-  std::snprintf(text.data(), text.size(), "hbm %.3f, dram %.3f, pmem %.3f, ssd %.3f",
-                answers.RatioOf(answers.hbm), answers.RatioOf(answers.dram),
-                answers.RatioOf(answers.pmem), answers.RatioOf(answers.ssd));
+std::string ShareText(const TierAnswers& answers, uint64_t count) {
+  std::array<char, 20> text;
+  std::snprintf(text.data(), text.size(), "%.3f", answers.RatioOf(count));
   return text.data();
+}
+
+// A text for each tier that the trainer has.
+std::string ByTier(const Trainer& trainer, const std::string& hbm, const std::string& dram,
+                   const std::string& pmem, const std::string& ssd) {
+  const StoreOptions& store = trainer.store().options();
+  std::string text = store.hbm_bytes > 0 ? StrCat("HBM ", hbm, ", ") : "";
+  StrAppend(&text, "DRAM ", dram);
+  if (!store.path.empty() && !store.pmem_path.empty()) StrAppend(&text, ", PMem ", pmem);
+  if (!store.path.empty()) StrAppend(&text, ", SSD ", ssd);
+  return text;
 }
 
 }  // namespace
@@ -96,16 +105,14 @@ TrainWork CountWork(Trainer* trainer) {
   return work;
 }
 
-std::string TextOfTiers(const Trainer& trainer, const TierAnswers& answers) {
+std::string RowsText(const Trainer& trainer) {
   const TierRows rows = CountRows(trainer);
-  const StoreOptions& store = trainer.store().options();
-  if (store.path.empty() && store.hbm_bytes == 0) return StrCat("rows ", rows.dram);
-  std::string text = "rows";
-  if (store.hbm_bytes > 0) StrAppend(&text, " ", rows.hbm, " hbm,");
-  StrAppend(&text, " ", rows.dram, " dram");
-  if (!store.pmem_path.empty()) StrAppend(&text, ", ", rows.pmem, " pmem");
-  if (!store.path.empty()) StrAppend(&text, ", ", rows.ssd, " ssd");
-  return StrCat(text, "  hit ratio ", TextOf(answers));
+  return ByTier(trainer, StrCat(rows.hbm), StrCat(rows.dram), StrCat(rows.pmem), StrCat(rows.ssd));
+}
+
+std::string HitRatioText(const Trainer& trainer, const TierAnswers& answers) {
+  return ByTier(trainer, ShareText(answers, answers.hbm), ShareText(answers, answers.dram),
+                ShareText(answers, answers.pmem), ShareText(answers, answers.ssd));
 }
 
 }  // namespace embank

@@ -58,8 +58,10 @@ TierRows CountRows(const Trainer& trainer);
 // All work since the trainer was opened, that of predictions too.
 TrainWork CountWork(Trainer* trainer);
 
-// Returns the rows of a trainer, and where lookups found them if it has several tiers.
-std::string TextOfTiers(const Trainer& trainer, const TierAnswers& answers);
+// Returns the rows of each tier that the trainer has, and the share of lookups that found their row
+// there: "DRAM 0.9, SSD 0.1".
+std::string RowsText(const Trainer& trainer);
+std::string HitRatioText(const Trainer& trainer, const TierAnswers& answers);
 
 }  // namespace embank
 
