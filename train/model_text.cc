@@ -114,6 +114,16 @@ Status CheckSameLines(std::string_view of_checkpoint, std::string_view of_traine
   return OkStatus();
 }
 
+// A new rate would scale all weights of FTRL, which follow from it and from sums of gradients.
+Status CheckSameRate(const RuleOptions& of_checkpoint, const RuleOptions& of_trainer) {
+  const float theirs = of_checkpoint.rule.learning_rate;
+  const float ours = of_trainer.rule.learning_rate;
+  if (of_trainer.optimizer != Optimizer::kFtrl || theirs == ours) return OkStatus();
+  return FailedPreconditionError(
+      StrCat("--row-rate is ", ExactText(ours), ", and the checkpoint has rows with FTRL at ",
+             ExactText(theirs), ", which have one rate for all steps: leave it out"));
+}
+
 Status MissingLine(std::string_view words) {
   return DataLossError(StrCat("the checkpoint is of no trainer: it has no line \"", words, "\""));
 }
@@ -345,6 +355,7 @@ StatusOr<ModelText> ParseModelText(std::string_view blob) {
 
 Status CheckSameModel(const ModelText& of_checkpoint, const ModelText& of_trainer) {
   EMBANK_RETURN_IF_ERROR(CheckSameLines(ModelLines(of_checkpoint), ModelLines(of_trainer)));
+  EMBANK_RETURN_IF_ERROR(CheckSameRate(of_checkpoint.options.row, of_trainer.options.row));
   const std::string_view theirs = DataFormat(of_checkpoint.columns);
   const std::string_view ours = DataFormat(of_trainer.columns);
   return theirs.empty() || ours.empty() ? OkStatus() : CheckSameLines(theirs, ours);

@@ -73,8 +73,8 @@ std::string WriteModelText(const ModelText& text);
 // DATA_LOSS: it lacks a line, which the message names.
 StatusOr<ModelText> ParseModelText(std::string_view blob);
 
-// FAILED_PRECONDITION: the models differ, or the formats of their data where both have one; the
-// message has the first line that does.
+// FAILED_PRECONDITION: the models differ, or the rates of rows with FTRL, or the formats of their
+// data where both have one; the message has the first line that does.
 Status CheckSameModel(const ModelText& of_checkpoint, const ModelText& of_trainer);
 // Returns a phrase for each setting that differs: "learning rate of rows 0.02 -> 0.01".
 std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText& to);

@@ -157,11 +157,13 @@ Status Validate(const TrainerOptions& options) {
   EMBANK_RETURN_IF_ERROR(
       CheckRule("dense parameters", options.dense.optimizer, options.dense.rule));
   EMBANK_RETURN_IF_ERROR(Validate(options.schedule));
-  const bool ends_at_zero =
-      options.schedule.curve != RateCurve::kConstant && options.schedule.factor == 0.0f;
-  if (ends_at_zero && options.row.optimizer == Optimizer::kFtrl) {
+  const RateSchedule& schedule = options.schedule;
+  const bool changes = schedule.curve != RateCurve::kConstant || schedule.warmup_steps > 0;
+  // Its weights follow from sums of gradients and the rate: a new rate scales all of them.
+  if (changes && options.row.optimizer == Optimizer::kFtrl) {
     return InvalidArgumentError(
-        "the factor of the schedule is 0; it must be above 0, since FTRL divides by the rate");
+        "the rows have FTRL, which has one rate for all steps: give neither --schedule nor "
+        "--rate-warmup, or another --row-optimizer");
   }
   return Validate(options.store);
 }

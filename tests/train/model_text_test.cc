@@ -179,6 +179,22 @@ TEST(ModelText, AChangeOfSettingsIsTold) {
   EXPECT_EQ(CheckSameModel(text, now), OkStatus());
 }
 
+// A changed rate scales their weights, which no step has changed.
+TEST(ModelText, RowsWithFtrlKeepTheirRate) {
+  TrainerOptions options = Options();
+  options.row = {Optimizer::kFtrl, {.learning_rate = 0.1234567f}};
+  const ModelText text = Describe(options, Columns("a log"));
+  options.row.rule.ftrl_l1 = 0.5f;
+  options.dense.rule.learning_rate = 2.0f;
+  EXPECT_EQ(CheckSameModel(text, Describe(options, Columns("a log"))), OkStatus());
+  options.row.rule.learning_rate = 0.1234571f;
+  const Status status = CheckSameModel(text, Describe(options, Columns("a log")));
+  EXPECT_TRUE(IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("--row-rate is 0.1234571, and the checkpoint has rows with FTRL at "
+                        "0.1234567, which have one rate for all steps: leave it out"));
+}
+
 TEST(ModelText, ABlobThatIsNoneIsRefused) {
   const std::string whole = WriteModelText(Describe(Options(), Columns("a log")));
   const auto code_of = [](const std::string& blob) { return ParseModelText(blob).status().code(); };
