@@ -109,7 +109,7 @@ bool Evaluations::IsDueAgain(uint64_t step) const {
   return step > 0 && IsDue(step) && !best_directory().empty() && (!best_ || best_->step < step);
 }
 
-StatusOr<bool> Evaluations::Evaluate(Trainer* trainer, uint64_t position,
+StatusOr<bool> Evaluations::Evaluate(Trainer* trainer, DataPosition position,
                                      FunctionRef<bool()> goes_on) {
   if (source_ == nullptr) {
     EMBANK_ASSIGN_OR_RETURN(source_, OpenData());

@@ -48,7 +48,7 @@ class Evaluations {
   // before it becomes a checkpoint with this position of the data, and is kept. Returns whether
   // there was a checkpoint. CANCELLED: `goes_on` was false. DATA_LOSS: there is no sample. The
   // statuses of EvaluateAll, Trainer::Checkpoint and BestModel::Replace.
-  StatusOr<bool> Evaluate(Trainer* trainer, uint64_t position, FunctionRef<bool()> goes_on);
+  StatusOr<bool> Evaluate(Trainer* trainer, DataPosition position, FunctionRef<bool()> goes_on);
 
   // Whether --patience evaluations up to this step were no better than the best one. Those before
   // step `first` were of other data.

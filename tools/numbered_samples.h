@@ -27,8 +27,8 @@ class NumberedSamples final : public ClickSource {
 
   const ClickColumns& columns() const override { return log_->columns(); }
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
-  uint64_t position() const override { return log_->position(); }
-  Status SkipTo(uint64_t position) override { return log_->SkipTo(position); }
+  DataPosition position() const override { return log_->position(); }
+  Status SkipTo(DataPosition position) override { return log_->SkipTo(position); }
   double FractionRead() const override { return log_->FractionRead(); }
 
   // Returns those of the oldest batch for which it was not called yet. There is one: also the batch

@@ -132,7 +132,7 @@ Status TrainRun::TrainAndReport() {
                    static_cast<unsigned long long>(rows_lost));
     }
     // A file with a header begins behind it.
-    if (trainer_->position() > source_->position()) {
+    if (trainer_->position().place > source_->position().place) {
       EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
     }
   }
@@ -286,7 +286,7 @@ Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
 }
 
 // Its own time and work are left out of the figures.
-void TrainRun::Evaluate(uint64_t position) {
+void TrainRun::Evaluate(DataPosition position) {
   const uint64_t begin_ns = SteadyClock()->NowNs();
   const TrainWork before = CountWork(trainer_.get());
   const StatusOr<bool> kept =

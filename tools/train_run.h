@@ -58,7 +58,7 @@ class TrainRun {
   Status Train();
   Status Step(const ClickBatch& batch);
   Status SaveBatch(const ClickBatch& batch, const Status& why) const;
-  void Evaluate(uint64_t position);
+  void Evaluate(DataPosition position);
   bool IsStopped() const;
   TrainWork StepWork() const;
   void BeginTiming();

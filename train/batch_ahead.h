@@ -28,14 +28,14 @@ class BatchAhead {
   StatusOr<const ClickBatch*> Next();
 
   // The position of the data behind the last batch that Next returned.
-  uint64_t position() const { return present_.position; }
+  DataPosition position() const { return present_.position; }
   // The part of the data that has been read up to there, 0 to 1.
   double FractionRead() const { return present_.fraction; }
 
  private:
   struct Read {
     Status status;
-    uint64_t position = 0;
+    DataPosition position;
     double fraction = 0.0;
     ClickBatch batch;
   };

@@ -77,6 +77,13 @@ std::string SettingLines(const ModelText& text) {
   return lines;
 }
 
+std::string LinesOf(const DataPosition& position) {
+  std::string lines = StrCat("position ", position.place, "\n");
+  if (position.window_samples == 0) return lines;
+  return StrCat(lines, "window begin ", position.window_begin, "\nwindow samples ",
+                position.window_samples, "\n");
+}
+
 // Without the format of the data.
 std::string ModelLines(const ModelText& text) {
   const TrainerOptions& options = text.options;
@@ -217,6 +224,17 @@ Status TakeSchedule(Values* values, RateSchedule* schedule) {
   return values->TakeNumber("rate factor", &schedule->factor);
 }
 
+Status TakePosition(Values* values, DataPosition* position) {
+  constexpr std::string_view kBegin = "window begin";
+  EMBANK_RETURN_IF_ERROR(values->TakeNumber("position", &position->place));
+  const std::optional<std::string_view> begin = values->Take(kBegin);
+  if (!begin) return OkStatus();
+  const std::optional<uint64_t> number = NumberIn<uint64_t>(*begin);
+  if (!number) return MissingLine(kBegin);
+  position->window_begin = *number;
+  return values->TakeNumber("window samples", &position->window_samples);
+}
+
 Status TakeOptions(Values* values, TrainerOptions* options) {
   const std::optional<std::string_view> model = values->Take("model");
   if (!model) return MissingLine("model");
@@ -315,8 +333,8 @@ ModelText DescribeModel(const TrainerOptions& options, const ClickColumns& colum
 }
 
 std::string WriteModelText(const ModelText& text) {
-  return StrCat(kHead, kVersion, "\nsteps ", text.steps, "\nposition ", text.position,
-                "\nsteps of other data ", text.other_steps, "\n", SettingLines(text),
+  return StrCat(kHead, kVersion, "\nsteps ", text.steps, "\n", LinesOf(text.position),
+                "steps of other data ", text.other_steps, "\n", SettingLines(text),
                 ModelLines(text), DataFormat(text.columns), "\n");
 }
 
@@ -336,7 +354,7 @@ StatusOr<ModelText> ParseModelText(std::string_view blob) {
   uint64_t dense = 0;
   uint64_t ids = 0;
   EMBANK_RETURN_IF_ERROR(values.TakeNumber("steps", &text.steps));
-  EMBANK_RETURN_IF_ERROR(values.TakeNumber("position", &text.position));
+  EMBANK_RETURN_IF_ERROR(TakePosition(&values, &text.position));
   EMBANK_RETURN_IF_ERROR(TakeOptions(&values, &text.options));
   const std::string name(values.Take("data").value_or(""));
   // Version 1 also has a dim for features that have none of their own: all of them have one.

@@ -3,6 +3,8 @@
 //   embank-train 2
 //   steps 1000                        the moment
 //   position 1024000
+//   window begin 1000000              of shuffled samples, if it is in one
+//   window samples 50000
 //   steps of other data 0
 //   batch 1024                        settings: a run that goes on may have others
 //   data a log whose first 65536 bytes have the CRC-32C 17
@@ -33,6 +35,7 @@
 #include "train/data/log_rules.h"
 #include "train/models/layer_graph.h"
 #include "train/samples/click_batch.h"
+#include "train/samples/data_position.h"
 #include "train/trainer_options.h"
 
 namespace embank {
@@ -45,8 +48,8 @@ std::string CriteoFormat(LogRules rules);
 // A model at the moment of a checkpoint, as that describes it.
 struct ModelText {
   uint64_t steps = 0;
-  uint64_t position = 0;     // of the data
-  uint64_t other_steps = 0;  // the steps before those of the data
+  DataPosition position = {};  // of the data
+  uint64_t other_steps = 0;    // the steps before those of the data
   // Without what a text does not have: the store, how a step is done, and the functions of the
   // model, which has a name alone.
   TrainerOptions options;

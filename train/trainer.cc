@@ -139,13 +139,13 @@ Status Trainer::GoOnAt(const ModelText& checkpoint) {
       std::vector<std::span<float>>{dense_pass_.weights(), dense_pass_.optimizer_state()}));
   steps_ = checkpoint.steps;
   const bool has_same_data = DataName(checkpoint.columns) == DataName(text_.columns);
-  position_ = has_same_data ? checkpoint.position : 0;
+  position_ = has_same_data ? checkpoint.position : DataPosition();
   text_.other_steps = has_same_data ? checkpoint.other_steps : checkpoint.steps;
   changes_ = ChangedSettings(checkpoint, text_);
   return OkStatus();
 }
 
-Status Trainer::StartCheckpoint(uint64_t position) {
+Status Trainer::StartCheckpoint(DataPosition position) {
   if (store_->checkpoints() == nullptr) {
     return FailedPreconditionError("the store has no path: it is in memory only");
   }
@@ -163,14 +163,14 @@ Status Trainer::StartCheckpoint(uint64_t position) {
 }
 
 Status Trainer::FinishCheckpoint() {
-  const std::optional<uint64_t> position = std::exchange(started_position_, std::nullopt);
+  const std::optional<DataPosition> position = std::exchange(started_position_, std::nullopt);
   if (!position) return OkStatus();
   EMBANK_RETURN_IF_ERROR(store_->started_checkpoint()->Finish().status());
   position_ = *position;
   return OkStatus();
 }
 
-Status Trainer::Checkpoint(uint64_t position) {
+Status Trainer::Checkpoint(DataPosition position) {
   EMBANK_RETURN_IF_ERROR(StartCheckpoint(position));
   return FinishCheckpoint();
 }

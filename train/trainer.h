@@ -28,6 +28,7 @@
 #include "train/pipeline/operation_graph.h"
 #include "train/pipeline/operation_trace.h"
 #include "train/samples/click_batch.h"
+#include "train/samples/data_position.h"
 #include "train/step_plan.h"
 #include "train/trainer_options.h"
 
@@ -76,12 +77,12 @@ class Trainer {
   // together, as they are now; steps go on meanwhile. Finishes an earlier checkpoint first.
   // FAILED_PRECONDITION: the store has no path. The statuses of StartedCheckpoint::Start and
   // Finish.
-  Status StartCheckpoint(uint64_t position);
+  Status StartCheckpoint(DataPosition position);
   // Waits until the started checkpoint is durable, if there is one. The statuses of
   // StartedCheckpoint::Finish.
   Status FinishCheckpoint();
   // Does both.
-  Status Checkpoint(uint64_t position);
+  Status Checkpoint(DataPosition position);
 
   uint64_t steps() const { return steps_; }
   // The steps that were made with other data, before those of the present ones.
@@ -93,8 +94,8 @@ class Trainer {
     uint64_t dense_steps = 0;
   };
   LeftOut left_out() const { return {embedding_pass_.left_out(), left_out_dense_steps_}; }
-  // Where the data go on, as the last checkpoint has it; 0 if that was of other data.
-  uint64_t position() const { return position_; }
+  // Where the data go on, as the last checkpoint has it; the begin if that was of other data.
+  DataPosition position() const { return position_; }
   // A phrase for each setting that has changed since the checkpoint at which the trainer went on.
   std::span<const std::string> changes() const { return changes_; }
   std::span<const float> weights() const { return dense_pass_.weights(); }
@@ -126,7 +127,7 @@ class Trainer {
   const std::unique_ptr<const LayerGraph> graph_;
   const std::unique_ptr<Store> store_;
   const std::unique_ptr<Executor> executor_;
-  const std::vector<Table*> tables_;  // of each feature
+  const std::vector<Table*> tables_;  // each once
   DensePass dense_pass_;
   DenseRows dense_rows_;
   EmbeddingPass embedding_pass_;
@@ -138,9 +139,9 @@ class Trainer {
   double optimizer_seconds_ = 0.0;
   uint64_t steps_ = 0;
   uint64_t left_out_dense_steps_ = 0;
-  uint64_t position_ = 0;
+  DataPosition position_;
   std::vector<std::string> changes_;
-  std::optional<uint64_t> started_position_;  // of the started checkpoint
+  std::optional<DataPosition> started_position_;  // of the started checkpoint
 };
 
 }  // namespace embank

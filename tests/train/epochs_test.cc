@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "train/data/click_text.h"
@@ -31,21 +33,25 @@ class NumberedSamples final : public ClickSource {
       const auto number = static_cast<uint32_t>(position_);
       AppendRow({.label = static_cast<float>(number % 2),
                  .dense = {static_cast<float>(number)},
-                 .ids = {7 * position_, 0},
-                 .bags = {{.feature = 1, .ids = std::vector<uint64_t>(number % 3, number)}}},
+                 .ids = {7 * position_, 0, 0},
+                 .bags = {{.feature = 1, .ids = std::vector<uint64_t>(number % 3, number)},
+                          {.feature = 2,
+                           .ids = std::vector<uint64_t>(number % 2, number),
+                           .weights =
+                               std::vector<float>(number % 2, 0.5f * static_cast<float>(number))}}},
                 batch);
     }
     return batch->samples;
   }
-  uint64_t position() const override { return position_; }
-  Status SkipTo(uint64_t position) override {
-    position_ = position;
+  DataPosition position() const override { return position_; }
+  Status SkipTo(DataPosition position) override {
+    position_ = position.place;
     return OkStatus();
   }
   double FractionRead() const override { return static_cast<double>(position_) / samples_; }
 
  private:
-  const ClickColumns columns_ = {.dense = {"d"}, .ids = {"i", "b"}, .data = ""};
+  const ClickColumns columns_ = {.dense = {"d"}, .ids = {"i", "b", "w"}, .data = ""};
   const uint32_t samples_;
   uint64_t position_ = 0;
 };
@@ -148,6 +154,44 @@ TEST(ShuffledSamples, AreUniform) {
   }
 }
 
+// Up to `count` samples.
+Samples Some(ClickSource* source, uint32_t count) {
+  Samples all;
+  ClickBatch batch;
+  while (all.size() < count) {
+    const auto left = static_cast<uint32_t>(count - all.size());
+    const StatusOr<uint32_t> samples = source->Next(std::min(left, 33u), &batch);
+    EXPECT_TRUE(samples.ok()) << samples.status();
+    if (!samples.ok() || *samples == 0) return all;
+    std::istringstream text(TextOf(batch));
+    for (std::string line; std::getline(text, line);) all.push_back(line);
+  }
+  return all;
+}
+
+// The data grow twice, each time behind a place in a whole window, in the last one, or at the end.
+TEST(ShuffledSamples, GiveAppendedSamplesOnce) {
+  constexpr uint32_t kEnds[] = {900, 960, 1400};
+  const Samples expected = Sorted(Rest(Data(kEnds[2]).get()));
+  for (const uint32_t first : {0u, 40u, 250u, 600u, 751u, 800u, 899u, 900u}) {
+    for (const uint32_t second : {0u, 1u, 50u, 99u, 101u, 130u, 170u, 1400u}) {
+      SCOPED_TRACE(testing::Message() << first << ", " << second);
+      DataPosition position;
+      Samples given;
+      for (const auto& [end, count] :
+           {std::pair(kEnds[0], first), {kEnds[1], second}, {kEnds[2], kEnds[2]}}) {
+        ShuffledSamples source(Data(end), 250, 1);
+        ASSERT_TRUE(source.SkipTo(position).ok());
+        const Samples some = Some(&source, count);
+        given.insert(given.end(), some.begin(), some.end());
+        position = source.position();
+        EXPECT_EQ(position.place, given.size());
+      }
+      EXPECT_EQ(Sorted(given), expected);
+    }
+  }
+}
+
 // A position is where the same data go on.
 TEST(Epochs, GoOnAtAnyPosition) {
   constexpr uint32_t kEpochs = 3;
@@ -182,7 +226,7 @@ TEST(Epochs, GoOnAtAnyPosition) {
   EXPECT_EQ(Rest(more.get()).size(), kSamples);
   const auto fewer = *Epochs::Open(open, kEpochs - 1);
   EXPECT_THAT(fewer->SkipTo(source->position()).message(),
-              testing::HasSubstr("go on in epoch 3, and there are 2 epochs"));
+              testing::HasSubstr("--epochs is 2, and the data go on in epoch 3: give --epochs 3"));
   const auto shorter = *Epochs::Open(
       [](uint32_t) -> StatusOr<std::unique_ptr<ClickSource>> {
         return std::make_unique<ShuffledSamples>(Data(10), 4, 1);

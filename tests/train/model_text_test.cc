@@ -44,7 +44,12 @@ TEST(ModelText, IsReadAsItWasWritten) {
                                  "a log\nrules 2\nCriteo's format", "a log\nlabel x\nid y hex\n"}) {
     ModelText text = Describe(Options(), Columns(data));
     text.steps = 12;
-    text.position = uint64_t{1} << 40;
+    text.position = {};
+    text.position.place = uint64_t{1} << 40;
+    if (text.columns.data.ends_with('t')) {
+      text.position.window_begin = text.position.place - 12;
+      text.position.window_samples = 100;
+    }
     text.other_steps = 7;
     const StatusOr<ModelText> read = ParseModelText(WriteModelText(text));
     ASSERT_TRUE(read.ok()) << read.status();
@@ -52,7 +57,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     EXPECT_EQ(CheckSameModel(*read, text), OkStatus());
     EXPECT_THAT(ChangedSettings(*read, text), IsEmpty());
     EXPECT_EQ(read->steps, 12u);
-    EXPECT_EQ(read->position, uint64_t{1} << 40);
+    EXPECT_EQ(read->position, text.position);
     EXPECT_EQ(read->other_steps, 7u);
     EXPECT_EQ(read->options.model.name, "ffnn");
     EXPECT_EQ(read->options.dims, Options().dims);
@@ -214,6 +219,11 @@ TEST(ModelText, ABlobThatIsNoneIsRefused) {
         "id feature "}) {
     EXPECT_EQ(code_of(without(line)), StatusCode::kDataLoss) << line;
   }
+  ModelText in_window = Describe(Options(), Columns("a log"));
+  in_window.position.window_samples = 9;
+  std::string cut = WriteModelText(in_window);
+  cut.replace(cut.find("window samples"), 6, "frames");
+  EXPECT_EQ(code_of(cut), StatusCode::kDataLoss);
   EXPECT_THAT(std::string(ParseModelText(without("batch")).status().message()),
               HasSubstr("it has no line \"batch\""));
 }

@@ -169,6 +169,28 @@ TEST(TrainResume, LinesThatWereAppendedAreTrainedAlone) {
   }
 }
 
+// The last window is given to its end in the order of the first run, and the lines behind it in one
+// of their own: whether that run ended within the window or with it.
+TEST(TrainResume, LinesThatWereAppendedAreShuffledAlone) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const auto weights = [&](const std::string& first) {
+    const std::string run = "--path " + directory.path() + "/" + first + " --data " + log;
+    WriteFile(log, CriteoLog(200));
+    const Ended begun =
+        Train(run + " --model ffnn --dim 4 --batch 25 --shuffle 150 --steps " + first);
+    EXPECT_EQ(begun.exit_code, 0) << begun.output;
+    WriteFile(log, CriteoLog(500));
+    const Ended next = Train(run + " --resume --json " + log + ".json");
+    EXPECT_EQ(next.exit_code, 0) << next.output;
+    EXPECT_EQ(NumberOf(TextIn(log + ".json"), "steps"), 20);
+    return NumberOf(TextIn(log + ".json"), "weights_crc32c");
+  };
+  const double whole = weights("8");
+  EXPECT_EQ(weights("7"), whole);
+  EXPECT_NE(weights("6"), whole) << "a window that begins with the larger log";
+}
+
 // Generated data have no format, and their model goes on with a log.
 TEST(TrainResume, ALogFollowsGeneratedData) {
   const ScratchDirectory directory;

@@ -175,13 +175,13 @@ Status ClickReader::CheckShare(uint64_t judged_min) const {
   return InvalidArgumentError(text);
 }
 
-Status ClickReader::SkipTo(uint64_t position) {
-  EMBANK_CHECK(position >= lines_);
-  while (lines_ < position) {
+Status ClickReader::SkipTo(DataPosition position) {
+  EMBANK_CHECK(position.place >= lines_);
+  while (lines_ < position.place) {
     EMBANK_ASSIGN_OR_RETURN(const LineKind kind, NextLine());
     if (kind == LineKind::kEnd) {
       return OutOfRangeError(
-          StrCat(log_.name, ": the data have ", lines_, " lines, and not ", position));
+          StrCat(log_.name, ": the data have ", lines_, " lines, and not ", position.place));
     }
   }
   return OkStatus();

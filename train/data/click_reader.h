@@ -47,8 +47,8 @@ class ClickReader final : public ClickSource {
 
   const ClickColumns& columns() const override { return columns_; }
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
-  uint64_t position() const override { return lines_; }
-  Status SkipTo(uint64_t position) override;
+  DataPosition position() const override { return lines_; }
+  Status SkipTo(DataPosition position) override;
 
   // Returns the broken lines among those that were read or skipped.
   const BrokenLines& broken_lines() const { return broken_; }

@@ -98,12 +98,12 @@ StatusOr<uint32_t> ClickGenerator::Next(uint32_t samples_max, ClickBatch* batch)
   return samples;
 }
 
-Status ClickGenerator::SkipTo(uint64_t position) {
-  EMBANK_CHECK(position >= position_);
-  if (position > options_.samples) {
+Status ClickGenerator::SkipTo(DataPosition position) {
+  EMBANK_CHECK(position.place >= position_);
+  if (position.place > options_.samples) {
     return OutOfRangeError(StrCat("the log has ", options_.samples, " samples"));
   }
-  position_ = position;
+  position_ = position.place;
   return OkStatus();
 }
 

@@ -39,8 +39,8 @@ class ClickGenerator final : public ClickSource {
 
   const ClickColumns& columns() const override { return columns_; }
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
-  uint64_t position() const override { return position_; }
-  Status SkipTo(uint64_t position) override;
+  DataPosition position() const override { return position_; }
+  Status SkipTo(DataPosition position) override;
   double FractionRead() const override;
 
   const ClickSchema& schema() const { return schema_; }

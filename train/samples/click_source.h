@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/status_or.h"
 #include "train/samples/click_batch.h"
+#include "train/samples/data_position.h"
 
 namespace embank {
 
@@ -24,11 +25,12 @@ class ClickSource {
 
   // Returns the place behind the last sample of the last batch. A new source of the same data that
   // skips to it gives the samples that follow.
-  virtual uint64_t position() const = 0;
+  virtual DataPosition position() const = 0;
 
-  // Goes on to a position, which is not before the present one.
+  // Goes on to a position of the same data, which is not before the present one. They may have got
+  // more samples since at their end.
   // OUT_OF_RANGE: the data end before it.
-  virtual Status SkipTo(uint64_t position) = 0;
+  virtual Status SkipTo(DataPosition position) = 0;
 
   // Returns the part of the data that was read, 0 to 1, for progress; 0 where that is not known.
   virtual double FractionRead() const = 0;

@@ -32,21 +32,23 @@ StatusOr<uint32_t> Epochs::Next(uint32_t samples_max, ClickBatch* batch) {
   }
 }
 
-uint64_t Epochs::position() const {
-  const uint64_t position = source_->position();
-  EMBANK_CHECK(position <= kPositionMask);
-  return uint64_t{epoch_} << kPositionBits | position;
+DataPosition Epochs::position() const {
+  DataPosition position = source_->position();
+  EMBANK_CHECK(position.place <= kPositionMask);
+  position.place |= uint64_t{epoch_} << kPositionBits;
+  return position;
 }
 
-Status Epochs::SkipTo(uint64_t position) {
-  EMBANK_CHECK(position >= this->position());
-  const uint64_t epoch = position >> kPositionBits;
+Status Epochs::SkipTo(DataPosition position) {
+  EMBANK_CHECK(position.place >= this->position().place);
+  const uint64_t epoch = position.place >> kPositionBits;
   if (epoch >= epochs_) {
-    return OutOfRangeError(
-        StrCat("the data go on in epoch ", epoch + 1, ", and there are ", epochs_, " epochs"));
+    return OutOfRangeError(StrCat("--epochs is ", epochs_, ", and the data go on in epoch ",
+                                  epoch + 1, ": give --epochs ", epoch + 1, " or more"));
   }
   if (epoch > epoch_) EMBANK_RETURN_IF_ERROR(Begin(static_cast<uint32_t>(epoch)));
-  return source_->SkipTo(position & kPositionMask);
+  position.place &= kPositionMask;
+  return source_->SkipTo(position);
 }
 
 double Epochs::FractionRead() const {

@@ -27,9 +27,9 @@ class Epochs final : public ClickSource {
   const ClickColumns& columns() const override { return source_->columns(); }
   // The statuses of `open`, too.
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
-  uint64_t position() const override;
+  DataPosition position() const override;
   // OUT_OF_RANGE: there are fewer epochs. The statuses of `open`, too.
-  Status SkipTo(uint64_t position) override;
+  Status SkipTo(DataPosition position) override;
   double FractionRead() const override;
 
   // The epoch of the last batch.

@@ -24,17 +24,22 @@ ShuffledSamples::ShuffledSamples(std::unique_ptr<ClickSource> source, uint32_t w
   EMBANK_CHECK(window > 0);
 }
 
-StatusOr<bool> ShuffledSamples::HasSample() {
-  if (next_ < order_.size()) return true;
-  EMBANK_ASSIGN_OR_RETURN(const uint32_t samples, source_->Next(window_samples_, &window_));
+Status ShuffledSamples::ReadWindow(uint32_t samples_max) {
+  EMBANK_ASSIGN_OR_RETURN(const uint32_t samples, source_->Next(samples_max, &window_));
+  window_begin_ = window_end();
   order_.resize(samples);
   next_ = 0;
   std::iota(order_.begin(), order_.end(), 0u);
   // Fisher and Yates, with the number of each sample in the source.
   for (uint32_t i = samples; i > 1; --i) {
-    std::swap(order_[i - 1], order_[Below(random_.Bits(position_ + i), i)]);
+    std::swap(order_[i - 1], order_[Below(random_.Bits(window_begin_ + i), i)]);
   }
-  return samples > 0;
+  return OkStatus();
+}
+
+StatusOr<bool> ShuffledSamples::HasSample() {
+  if (next_ == order_.size()) EMBANK_RETURN_IF_ERROR(ReadWindow(window_samples_));
+  return !order_.empty();
 }
 
 StatusOr<uint32_t> ShuffledSamples::Next(uint32_t samples_max, ClickBatch* batch) {
@@ -44,31 +49,48 @@ StatusOr<uint32_t> ShuffledSamples::Next(uint32_t samples_max, ClickBatch* batch
     EMBANK_ASSIGN_OR_RETURN(const bool has_sample, HasSample());
     if (!has_sample) break;
     AppendSample(window_, order_[next_++], batch);
-    ++position_;
   }
   return batch->samples;
 }
 
-Status ShuffledSamples::SkipTo(uint64_t position) {
-  EMBANK_CHECK(position >= position_);
-  while (position_ < position) {
-    EMBANK_ASSIGN_OR_RETURN(const bool has_sample, HasSample());
-    if (!has_sample) {
-      return OutOfRangeError(StrCat("the data have ", position_, " samples, and not ", position));
+DataPosition ShuffledSamples::position() const {
+  DataPosition position = window_begin_ + next_;
+  if (next_ == order_.size()) return position;
+  position.window_begin = window_begin_;
+  position.window_samples = static_cast<uint32_t>(order_.size());
+  return position;
+}
+
+Status ShuffledSamples::ReadWholeWindow(uint32_t samples, uint64_t place) {
+  EMBANK_RETURN_IF_ERROR(ReadWindow(samples));
+  if (order_.size() == samples) return OkStatus();
+  return OutOfRangeError(StrCat("the data have ", window_end(), " samples, and not ", place));
+}
+
+Status ShuffledSamples::SkipTo(DataPosition position) {
+  EMBANK_CHECK(position.place >= window_begin_ + next_);
+  const bool is_inside = position.window_samples > 0;
+  const uint64_t begin = is_inside ? position.window_begin : position.place;
+  if (!is_inside || begin != window_begin_ || position.window_samples != order_.size()) {
+    while (window_end() < begin) {
+      const uint64_t samples = std::min<uint64_t>(window_samples_, begin - window_end());
+      EMBANK_RETURN_IF_ERROR(ReadWholeWindow(static_cast<uint32_t>(samples), begin));
     }
-    const uint64_t left = order_.size() - next_;
-    const auto skipped = static_cast<uint32_t>(std::min(left, position - position_));
-    next_ += skipped;
-    position_ += skipped;
+    if (is_inside) {
+      EMBANK_RETURN_IF_ERROR(
+          ReadWholeWindow(position.window_samples, begin + position.window_samples));
+    }
   }
+  EMBANK_CHECK(position.place >= window_begin_ && position.place <= window_end());
+  next_ = static_cast<uint32_t>(position.place - window_begin_);
   return OkStatus();
 }
 
 double ShuffledSamples::FractionRead() const {
   const double read = source_->FractionRead();
-  if (order_.empty() || position_ == 0) return position_ == 0 ? 0.0 : read;
+  const auto given = static_cast<double>(window_begin_ + next_);
+  if (order_.empty() || given == 0.0) return given == 0.0 ? 0.0 : read;
   // The source is ahead by what is left of the window.
-  const auto given = static_cast<double>(position_);
   return read * given / (given + static_cast<double>(order_.size() - next_));
 }
 

@@ -15,8 +15,9 @@
 namespace embank {
 
 // The order follows from the seed and the samples' numbers alone. The samples of one window are in
-// memory, twice where a batch has all of them. A position is a number of samples. One thread at a
-// time.
+// memory, twice where a batch has all of them. A place is a number of samples. Samples that are
+// appended to data at whose end a source was begin a window of their own: those that were there
+// keep their order. One thread at a time.
 class ShuffledSamples final : public ClickSource {
  public:
   // `window` is a number of samples, at least 1.
@@ -25,13 +26,18 @@ class ShuffledSamples final : public ClickSource {
   const ClickColumns& columns() const override { return source_->columns(); }
   // A batch may have samples of several windows. After an error it gives nothing more.
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
-  uint64_t position() const override { return position_; }
-  Status SkipTo(uint64_t position) override;
+  DataPosition position() const override;
+  Status SkipTo(DataPosition position) override;
   double FractionRead() const override;
 
  private:
   // Reads the next window, if none of the present one is left. False: there is none.
   StatusOr<bool> HasSample();
+  // Reads a window behind the present one.
+  Status ReadWindow(uint32_t samples_max);
+  // OUT_OF_RANGE: the data end before `place`, to which this goes.
+  Status ReadWholeWindow(uint32_t samples, uint64_t place);
+  uint64_t window_end() const { return window_begin_ + order_.size(); }
 
   const std::unique_ptr<ClickSource> source_;
   const uint32_t window_samples_;
@@ -39,7 +45,7 @@ class ShuffledSamples final : public ClickSource {
   ClickBatch window_;
   std::vector<uint32_t> order_;  // of the window's samples
   uint32_t next_ = 0;            // in the order
-  uint64_t position_ = 0;
+  uint64_t window_begin_ = 0;
 };
 
 }  // namespace embank
