@@ -9,6 +9,7 @@
 #include "base/str_cat.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
+#include "train/data/id_reader.h"
 #include "train/generator/click_schema.h"
 #include "train/models/model_table.h"
 #include "train/samples/epochs.h"
@@ -19,8 +20,9 @@ namespace {
 constexpr uint64_t kSamplesMax = uint64_t{1} << 40;
 // All of them are in memory at once for the best AUC: about 1 GiB of criteo-kaggle.
 constexpr uint64_t kEvalSamplesMax = uint64_t{1} << 22;
-// The window is in memory: about 1 GiB of criteo-kaggle.
-constexpr uint32_t kShuffleMax = 1u << 22;
+// The window is in memory: about 256 MiB of criteo-kaggle. Offsets of its bags have 32 bits.
+constexpr uint32_t kShuffleMax = 1u << 20;
+static_assert(kShuffleMax * kBagIdsMax <= UINT32_MAX);
 // No machine has more, and sums of a few such sizes do not wrap.
 constexpr uint64_t kBytesMax = uint64_t{1} << 60;
 constexpr uint32_t kCopiesUpToMax = 16;

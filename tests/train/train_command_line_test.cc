@@ -45,7 +45,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --eval-samples 1", "--eval-samples is 1"},
       {"--generate avazu --epochs 0", "--epochs is 0; it must be 1 to 65536"},
       {"--generate avazu --epochs 65537", "--epochs is 65537; it must be 1 to 65536"},
-      {"--generate avazu --shuffle 4194305", "--shuffle is 4194305; it must be at most 4194304"},
+      {"--generate avazu --shuffle 1048577", "--shuffle is 1048577; it must be at most 1048576"},
       {"--generate avazu --eval-samples 4294967296", "--eval-samples is 4294967296"},
       {"--generate avazu --write-log no.txt", "--data reads logs of 13 and 26"},
       {"--generate criteo-kaggle --copies 2 --write-log no.txt", "52 id features"},
