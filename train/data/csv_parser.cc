@@ -35,19 +35,31 @@ class Fields {
 
  private:
   bool NextQuoted(std::string_view* field) {
-    unquoted_.clear();
+    bool has_marks = false;
     size_t i = 1;
     for (; i < rest_.size(); ++i) {
-      if (rest_[i] == '"' && !rest_.substr(i + 1).starts_with('"')) break;
-      if (rest_[i] == '"') ++i;
-      unquoted_.push_back(rest_[i]);
+      if (rest_[i] != '"') continue;
+      if (!rest_.substr(i + 1).starts_with('"')) break;
+      has_marks = true;
+      ++i;
     }
+    *field = rest_.substr(1, i - 1);
     ++i;  // behind the second quotation mark
     is_broken_ = i > rest_.size() || (i < rest_.size() && rest_[i] != separator_);
     if (is_broken_) return false;
-    *field = unquoted_;
+    if (has_marks) *field = WithoutDoubles(*field);
     SkipTo(i);
     return true;
+  }
+
+  // Returns the text with one of each two quotation marks.
+  std::string_view WithoutDoubles(std::string_view text) {
+    unquoted_.clear();
+    for (size_t i = 0; i < text.size(); ++i) {
+      unquoted_.push_back(text[i]);
+      if (text[i] == '"') ++i;
+    }
+    return unquoted_;
   }
 
   // Goes on behind the separator at `end`.

@@ -19,6 +19,12 @@ EMBANK_SIMD_CLONES void AddDecay(const UpdateRule& rule, uint64_t count, const f
   for (uint64_t i = 0; i < count; ++i) g[i] = DecayedGradient(r, w[i], g[i]);
 }
 
+// Whether gradients may be clipped, or get decay.
+bool HasChange(const UpdateRule& rule) {
+  return rule.weight_decay != 0.0f || rule.max_gradient_norm > 0.0f ||
+         rule.max_gradient_value > 0.0f;
+}
+
 // The limit of a number of a gradient.
 float LimitOf(const UpdateRule& rule) {
   return rule.max_gradient_value > 0.0f ? rule.max_gradient_value
@@ -74,6 +80,7 @@ void DenseOptimizer::Step(Executor* executor, std::span<const float> gradients,
   if (kind_ == Optimizer::kAdam) step = CountAdamStep(rule_, state_.back());
   const uint64_t parts = (parameters_ + kPartParameters - 1) / kPartParameters;
   EMBANK_CHECK(parts <= UINT32_MAX);
+  if (HasChange(rule_)) changed_.resize(parameters_);
   const double scale = rule_.max_gradient_norm > 0.0f ? ScaleOf(executor, gradients) : 1.0;
   executor->ParallelFor(static_cast<uint32_t>(parts), [&](uint32_t part) {
     const uint64_t begin = part * kPartParameters;
@@ -100,24 +107,24 @@ double DenseOptimizer::ScaleOf(Executor* executor, std::span<const float> gradie
   return GradientScale(rule_, all);
 }
 
-// The gradients after clipping and decay, in `memory` if they differ.
-std::span<const float> DenseOptimizer::Changed(std::span<const float> gradients,
-                                               std::span<const float> weights, double scale,
-                                               std::vector<float>* memory) const {
+// The gradients of the parameters from `begin` on, after clipping and decay.
+const float* DenseOptimizer::Changed(std::span<const float> gradients,
+                                     std::span<const float> weights, double scale, uint64_t begin) {
   const bool clips = rule_.max_gradient_value > 0.0f || scale != 1.0;
-  if (!clips && rule_.weight_decay == 0.0f) return gradients;
-  memory->assign(gradients.begin(), gradients.end());
+  if (!clips && rule_.weight_decay == 0.0f) return gradients.data();
+  const std::span<float> changed = std::span(changed_).subspan(begin, gradients.size());
   const float limit = LimitOf(rule_);
-  for (float& g : *memory) g = ScaledGradient(ClippedGradient(g, limit), scale);
-  if (rule_.weight_decay != 0.0f) AddDecay(rule_, weights.size(), weights.data(), memory->data());
-  return *memory;
+  for (size_t i = 0; i < changed.size(); ++i) {
+    changed[i] = ScaledGradient(ClippedGradient(gradients[i], limit), scale);
+  }
+  if (rule_.weight_decay != 0.0f) AddDecay(rule_, weights.size(), weights.data(), changed.data());
+  return changed.data();
 }
 
 void DenseOptimizer::StepRange(AdamStep step, double scale, uint64_t begin,
                                std::span<const float> gradients, std::span<float> weights) {
   const uint64_t count = weights.size();
-  std::vector<float> memory;
-  const float* const g = Changed(gradients, weights, scale, &memory).data();
+  const float* const g = Changed(gradients, weights, scale, begin);
   float* const state = state_.empty() ? nullptr : state_.data() + begin;
   switch (kind_) {
     case Optimizer::kAdagrad:

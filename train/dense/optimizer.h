@@ -39,8 +39,8 @@ class DenseOptimizer {
  private:
   DenseOptimizer(Optimizer kind, const UpdateRule& rule, uint64_t parameters);
   double ScaleOf(Executor* executor, std::span<const float> gradients);
-  std::span<const float> Changed(std::span<const float> gradients, std::span<const float> weights,
-                                 double scale, std::vector<float>* memory) const;
+  const float* Changed(std::span<const float> gradients, std::span<const float> weights,
+                       double scale, uint64_t begin);
   void StepRange(AdamStep step, double scale, uint64_t begin, std::span<const float> gradients,
                  std::span<float> weights);
 
@@ -48,6 +48,7 @@ class DenseOptimizer {
   UpdateRule rule_;
   const uint64_t parameters_;
   std::vector<float> state_;
+  std::vector<float> changed_;  // gradients after clipping and decay, if there are any
 };
 
 }  // namespace embank
