@@ -9,6 +9,7 @@
 #include "tools/train_data.h"
 #include "tools/train_run.h"
 #include "tools/trained_model.h"
+#include "train/dense/loss.h"
 #include "train/evaluation.h"
 
 namespace embank {
@@ -121,7 +122,7 @@ StatusOr<bool> Evaluations::Evaluate(Trainer* trainer, DataPosition position,
   if (scores.samples() == 0) return DataLossError("the data of the evaluation have no sample");
   last_ = std::move(scores);
   last_step_ = trainer->steps();
-  const bool is_best = !best_ || last_.loss() < best_->loss;
+  const bool is_best = !best_ || IsLessLoss(last_.loss(), best_->loss);
   if (is_best) best_ = {.loss = last_.loss(), .step = last_step_};
   if (command_.eval_every > 0) Tell();
   if (!is_best || best_directory().empty()) return false;

@@ -36,6 +36,18 @@ TEST(LogLoss, IsNotFiniteForALogitThatIsNot) {
   }
 }
 
+TEST(LogLoss, IsLessThanNoNumberIfItIsOne) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(IsLessLoss(0.5, 0.6));
+  EXPECT_FALSE(IsLessLoss(0.6, 0.6));
+  for (const double loss : {0.5, infinity}) {
+    EXPECT_TRUE(IsLessLoss(loss, nan));
+    EXPECT_FALSE(IsLessLoss(nan, loss));
+  }
+  EXPECT_FALSE(IsLessLoss(nan, nan));
+}
+
 TEST(LogLoss, HasTheGradientsOfDifferences) {
   constexpr uint32_t kSamples = 20;
   Random random(17);

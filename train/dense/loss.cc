@@ -39,4 +39,8 @@ double SumLogLossBackward(std::span<const float> logits, std::span<const float> 
   return SumLogLoss(logits, labels);
 }
 
+bool IsLessLoss(double loss, double other) {
+  return !std::isnan(loss) && (std::isnan(other) || loss < other);
+}
+
 }  // namespace embank

@@ -15,6 +15,9 @@ double SumLogLoss(std::span<const float> logits, std::span<const float> labels);
 double SumLogLossBackward(std::span<const float> logits, std::span<const float> labels, float scale,
                           std::span<float> gradients);
 
+// Returns whether a loss is less than another one. One that is NaN is more than all that are not.
+bool IsLessLoss(double loss, double other);
+
 }  // namespace embank
 
 #endif  // EMBANK_TRAIN_DENSE_LOSS_H_
