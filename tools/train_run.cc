@@ -107,6 +107,7 @@ StatusOr<std::unique_ptr<ClickSource>> TrainRun::OpenEpoch(uint32_t epoch) {
   if (command_.generate.empty()) {
     EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
                             OpenLog(command_, "--data", command_.data));
+    if (log_ != nullptr) broken_ = log_->broken_lines();
     log_ = log.get();
     source = std::move(log);
   } else {
@@ -139,7 +140,7 @@ Status TrainRun::TrainAndReport() {
   if (!command_.trace.empty()) trainer_->trace()->KeepIntervals(kTracedGraphs);
   EMBANK_RETURN_IF_ERROR(Train());
   TakeFigures();
-  if (log_ != nullptr) PrintBroken(log_->broken_lines());
+  if (log_ != nullptr) PrintBroken(Broken());
   if (command_.ablation || command_.copies_up_to) return OkStatus();
   if (!command_.trace.empty()) {
     EMBANK_RETURN_IF_ERROR(WriteText(TracePicture(trainer_->trace()->intervals()), command_.trace));
@@ -150,6 +151,12 @@ Status TrainRun::TrainAndReport() {
   }
   EMBANK_RETURN_IF_ERROR(WriteJson());
   return failure_;
+}
+
+// Each epoch has the lines of the one before it, or so far a part of them.
+const BrokenLines& TrainRun::Broken() const {
+  const BrokenLines& present = log_->broken_lines();
+  return broken_.count > present.count ? broken_ : present;
 }
 
 uint32_t TrainRun::WeightsCrc32c() const {
@@ -406,7 +413,7 @@ Status TrainRun::WriteJson() const {
               ", \"best_step\": ", evaluations_.best()->step);
   }
   if (evaluations_.best_auc() > 0.0) StrAppend(&text, ", \"best_auc\": ", evaluations_.best_auc());
-  if (log_ != nullptr) StrAppend(&text, ", \"broken_lines\": ", log_->broken_lines().count);
+  if (log_ != nullptr) StrAppend(&text, ", \"broken_lines\": ", Broken().count);
   StrAppend(&text, ", \"seconds\": {\"lookup\": ", split.lookup, ", \"dense\": ", split.dense,
             ", \"gradients\": ", split.gradients, ", \"all\": ", figures_.seconds, "}");
   StrAppend(&text, ", \"rows\": {\"hbm\": ", rows.hbm, ", \"dram\": ", rows.dram,

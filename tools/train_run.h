@@ -69,11 +69,13 @@ class TrainRun {
   void PrintEvaluations() const;
   Status WriteJson() const;
   bool IsDone() const;
+  const BrokenLines& Broken() const;
 
   const TrainCommand& command_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<ClickSource> source_;
   const ClickReader* log_ = nullptr;  // that of the present epoch, if it is a file
+  BrokenLines broken_;                // of the epoch before it
   Evaluations evaluations_;
   Status failure_;  // what ended the training, but not its results
   std::optional<StopSignals> signals_;

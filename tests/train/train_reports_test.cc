@@ -86,6 +86,18 @@ TEST(TrainReports, StepsThatWouldNotBeFiniteAreLeftOutAndCounted) {
   EXPECT_THAT(ended.output, HasSubstr("not finite     10 steps of rows and 0 of dense parameters"));
 }
 
+// A run that ends in its second epoch, before the broken line.
+TEST(TrainReports, BrokenLinesAreThoseOfAllEpochs) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(1000, 900));
+  const Ended ended = Train("--model ffnn --dim 4 --batch 100 --epochs 2 --steps 12 --data " + log +
+                            " --json " + log + ".json");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(NumberOf(TextIn(log + ".json"), "broken_lines"), 1);
+  EXPECT_THAT(ended.output, HasSubstr("line 900: "));
+}
+
 // Turns a bit of the first record of a segment.
 void TurnBit(const std::string& segment) {
   constexpr std::streamoff kByte = 4096 + 33;
