@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/exact_text.h"
@@ -13,6 +14,7 @@
 #include "tools/trained_model.h"
 #include "train/dense/optimizer.h"
 #include "train/dense_rows.h"
+#include "train/rate_schedule.h"
 
 namespace embank {
 namespace {
@@ -39,8 +41,29 @@ std::string NodeJson(const GraphNode& node) {
 }
 
 std::string OptimizerJson(Optimizer optimizer, const UpdateRule& rule) {
-  return StrCat("\"optimizer\": \"", NameOf(optimizer),
-                "\", \"learning_rate\": ", ExactText(rule.learning_rate));
+  constexpr std::pair<const char*, float UpdateRule::*> kNumbers[] = {
+      {"learning_rate", &UpdateRule::learning_rate},
+      {"beta1", &UpdateRule::beta1},
+      {"beta2", &UpdateRule::beta2},
+      {"epsilon", &UpdateRule::epsilon},
+      {"weight_decay", &UpdateRule::weight_decay},
+      {"decoupled_weight_decay", &UpdateRule::decoupled_weight_decay},
+      {"ftrl_l1", &UpdateRule::ftrl_l1},
+      {"ftrl_l2", &UpdateRule::ftrl_l2},
+      {"max_gradient_norm", &UpdateRule::max_gradient_norm},
+      {"max_gradient_value", &UpdateRule::max_gradient_value},
+      {"initial_accumulator", &UpdateRule::initial_accumulator}};
+  std::string json = StrCat("\"optimizer\": \"", NameOf(optimizer), "\"");
+  for (const auto& [name, number] : kNumbers) {
+    StrAppend(&json, ", \"", name, "\": ", ExactText(rule.*number));
+  }
+  return json;
+}
+
+std::string ScheduleJson(const RateSchedule& schedule) {
+  return StrCat("{\"curve\": \"", NameOf(schedule.curve),
+                "\", \"warmup_steps\": ", schedule.warmup_steps, ", \"steps\": ", schedule.steps,
+                ", \"factor\": ", ExactText(schedule.factor), "}");
 }
 
 // A line for each part, so that a person can read it, too.
@@ -65,7 +88,8 @@ std::string ModelJson(const ModelText& text, const LayerGraph& graph) {
     StrAppend(&json, comma, NodeJson(node));
     comma = ",\n";
   }
-  StrAppend(&json, "],\n\"rows\": {", OptimizerJson(options.row.optimizer, options.row.rule),
+  StrAppend(&json, "],\n\"schedule\": ", ScheduleJson(options.schedule), ",\n\"rows\": {",
+            OptimizerJson(options.row.optimizer, options.row.rule),
             ", \"first_values_below\": ", ExactText(options.row_range), "},\n",
             "\"dense_parameters\": {\"table\": \"", DenseRows::kTable,
             "\", \"floats_of_row\": ", DenseRows::kDim, ", \"parameters\": ", graph.parameters(),

@@ -43,8 +43,7 @@ constexpr Optimizer kOptimizers[] = {Optimizer::kNone,    Optimizer::kSgd,
 
 constexpr std::string_view kSecondRules = "rules 2\n";
 
-constexpr std::pair<std::string_view, RateCurve> kCurves[] = {
-    {"constant", RateCurve::kConstant}, {"cosine", RateCurve::kCosine}, {"step", RateCurve::kStep}};
+constexpr RateCurve kCurves[] = {RateCurve::kConstant, RateCurve::kCosine, RateCurve::kStep};
 
 std::string_view TakeLine(std::string_view* text) {
   const size_t end = std::min(text->find('\n'), text->size());
@@ -61,10 +60,9 @@ void AppendNumbers(const char* of, const UpdateRule& rule, bool may_change, std:
 }
 
 std::string LinesOf(const RateSchedule& schedule) {
-  const auto curve =
-      std::ranges::find(kCurves, schedule.curve, &std::pair<std::string_view, RateCurve>::second);
-  return StrCat("rates ", curve->first, "\nrate warm-up ", schedule.warmup_steps, "\nrate steps ",
-                schedule.steps, "\nrate factor ", ExactText(schedule.factor), "\n");
+  return StrCat("rates ", NameOf(schedule.curve), "\nrate warm-up ", schedule.warmup_steps,
+                "\nrate steps ", schedule.steps, "\nrate factor ", ExactText(schedule.factor),
+                "\n");
 }
 
 std::string SettingLines(const ModelText& text) {
@@ -216,9 +214,9 @@ Status TakeSchedule(Values* values, RateSchedule* schedule) {
   const std::optional<std::string_view> word = values->Take("rates");
   if (!word) return OkStatus();
   const auto curve =
-      std::ranges::find(kCurves, *word, &std::pair<std::string_view, RateCurve>::first);
+      std::ranges::find_if(kCurves, [&](RateCurve one) { return *word == NameOf(one); });
   if (curve == std::end(kCurves)) return MissingLine("rates");
-  schedule->curve = curve->second;
+  schedule->curve = *curve;
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("rate warm-up", &schedule->warmup_steps));
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("rate steps", &schedule->steps));
   return values->TakeNumber("rate factor", &schedule->factor);

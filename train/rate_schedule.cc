@@ -31,6 +31,18 @@ double CurveAt(const RateSchedule& schedule, uint64_t step) {
 
 }  // namespace
 
+const char* NameOf(RateCurve curve) {
+  switch (curve) {
+    case RateCurve::kConstant:
+      return "constant";
+    case RateCurve::kCosine:
+      return "cosine";
+    case RateCurve::kStep:
+      return "step";
+  }
+  return "";
+}
+
 Status Validate(const RateSchedule& schedule) {
   if (!(schedule.factor >= 0.0f && schedule.factor <= 1.0f)) {
     return InvalidArgumentError(

@@ -15,6 +15,8 @@
 namespace embank {
 
 enum class RateCurve { kConstant, kCosine, kStep };
+// Returns "constant", "cosine" or "step".
+const char* NameOf(RateCurve curve);
 
 struct RateSchedule {
   RateCurve curve = RateCurve::kConstant;

@@ -399,7 +399,9 @@ class Rewritten {
 TEST_F(Predicting, ADescriptionIsEnoughToComputeTheModelElsewhere) {
   WriteFile(At("log"), CriteoLog(1000));
   const Ended trained =
-      Train("--model ffnn" + std::string(kModel) + " --path " + At("run") + " --data " + At("log"));
+      Train("--model ffnn" + std::string(kModel) + " --path " + At("run") + " --data " + At("log") +
+            " --row-decay 0.25 --dense-clip 2 --schedule step --schedule-steps 5 "
+            "--schedule-factor 0.5 --rate-warmup 3");
   ASSERT_EQ(trained.exit_code, 0) << trained.output;
   const std::vector<std::string> scores = Scores("log");
   const Ended described = Train("describe --path " + At("run"));
@@ -410,6 +412,10 @@ TEST_F(Predicting, ADescriptionIsEnoughToComputeTheModelElsewhere) {
   EXPECT_EQ(model.at("format"), "rules 2\nCriteo's format");
   EXPECT_EQ(model.at("dense_features").size(), 13u);
   EXPECT_EQ(model.at("rows").at("optimizer"), "adagrad");
+  EXPECT_EQ(model.at("rows").at("weight_decay"), 0.25);
+  EXPECT_EQ(model.at("dense_parameters").at("max_gradient_norm"), 2.0);
+  EXPECT_EQ(model.at("schedule"),
+            Json::parse(R"({"curve": "step", "warmup_steps": 3, "steps": 5, "factor": 0.5})"));
   StoreOptions options;
   options.path = At("run");
   options.read_only = true;
