@@ -78,6 +78,13 @@ void PrintBroken(const BrokenLines& broken) {
 Status TrainRun::Execute() {
   EMBANK_RETURN_IF_ERROR(Open());
   const Status done = TrainAndReport();
+  if (IsResourceExhausted(done)) {
+    return ResourceExhaustedError(StrCat(
+        done.message(),
+        command_.ssd_mib > 0
+            ? "; give more --ssd-mib, or a smaller --checkpoint-every"
+            : "; give more --dram-mib, a --path, whose store has rows on disk, or --forget"));
+  }
   // Data that turn out to be wrong are no wrong use.
   return IsInvalidArgument(done) ? DataLossError(done.message()) : done;
 }
@@ -263,11 +270,6 @@ Status TrainRun::Step(const ClickBatch& batch) {
   std::vector<float> logits;
   const StatusOr<double> loss = trainer_->Step(batch, &logits);
   if (IsOutOfRange(loss.status())) return SaveBatch(batch, loss.status());
-  if (IsResourceExhausted(loss.status())) {
-    return ResourceExhaustedError(
-        StrCat(loss.status().message(),
-               "; give more --dram-mib, a --path, whose store has rows on disk, or --forget"));
-  }
   EMBANK_RETURN_IF_ERROR(loss.status());
   scores_.Add(logits, batch.labels);
   ++steps_;

@@ -101,6 +101,29 @@ TEST(TablesThatForget, AreTrainedWhereOthersAreFull) {
   EXPECT_EQ(NumberOf(TextIn(directory.path() + "/json"), "steps"), 80);
 }
 
+// A log that is full loses rows when it is compacted; dense parameters, in a table that refuses,
+// stay.
+TEST(TablesThatForget, AreTrainedWhereTheLogIsFull) {
+  const ScratchDirectory directory;
+  const std::string json = directory.path() + "/json";
+  const std::string run =
+      "--generate criteo-kaggle --divisor 5 --samples 50000 --batch 200 --dim 32 --model ffnn "
+      "--dram-mib 16 --ssd-mib 64 --checkpoint-every 5 --json " +
+      json + " --path " + directory.path() + "/";
+  const Ended full = Train(run + "refuses");
+  EXPECT_EQ(full.exit_code, 1) << full.output;
+  EXPECT_THAT(full.output, HasSubstr("; give more --ssd-mib, or a smaller --checkpoint-every"));
+  const Ended ended = Train(run + "forgets --forget --steps 230");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  const std::string figures = TextIn(json);
+  const double created = NumberOf(figures, "created") * NumberOf(figures, "lookups");
+  const std::string rows = figures.substr(figures.find("\"rows\""));
+  EXPECT_LT(NumberOf(rows, "dram") + NumberOf(rows, "ssd"), 0.9 * created) << figures;
+  const Ended resumed = Train(run + "forgets --resume");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(NumberOf(TextIn(json), "steps"), 250);
+}
+
 TEST(TablesThatForget, StaySoInResumedRuns) {
   const ScratchDirectory directory;
   const std::string data = "--generate criteo-kaggle --divisor 5000 --samples 2000 --dram-mib 48 ";
