@@ -203,6 +203,11 @@ TEST(LineReader, TakesTheEndsOfLinesOfAnySystem) {
   EXPECT_EQ(LinesOf("a\r1\r", false), Lines{"a\r1"});
   EXPECT_EQ(LinesOf("\r\r"), (Lines{"", ""}));
   EXPECT_EQ(LinesOf("a\r"), Lines{"a"});
+  // The first one ends with the buffer.
+  const std::string longest(LineReader::kLineBytesMax - 1, 'a');
+  EXPECT_EQ(LinesOf(longest + "\r\nb\r\n"), (Lines{longest, "b"}));
+  EXPECT_EQ(LinesOf(longest + "\rb\r"), (Lines{longest, "b"}));
+  EXPECT_EQ(LinesOf(longest + "\r"), Lines{longest});
   EXPECT_EQ(LinesOf(""), Lines{});
 }
 

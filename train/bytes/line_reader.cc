@@ -1,5 +1,6 @@
 #include "train/bytes/line_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -27,7 +28,7 @@ bool LineReader::Next(Line* line) {
     *line = *std::exchange(peeked_, std::nullopt);
     return true;
   }
-  if (!line_end_ && !FindLineEnd()) return false;
+  if (!has_begun_ && !Begin()) return false;
   for (;;) {
     const char* const first = buffer_.data() + begin_;
     const size_t unread = end_ - begin_;
@@ -55,15 +56,32 @@ bool LineReader::Next(Line* line) {
   }
 }
 
-// A first line that is longer than the buffer is none, whatever ends it.
-bool LineReader::FindLineEnd() {
+std::span<const std::byte> LineReader::Head(size_t bytes) {
+  EMBANK_CHECK(number_ == 0 || peeked_);
+  if (!has_begun_ && !Begin()) return {};
+  return std::as_bytes(std::span(buffer_.data(), std::min(bytes, end_)));
+}
+
+bool LineReader::Begin() {
   if (!Refill()) return false;
+  if (!line_end_) FindLineEnd();
+  has_begun_ = status_.ok();
+  return has_begun_;
+}
+
+// A first line that is longer than the buffer is none, whatever ends it.
+void LineReader::FindLineEnd() {
+  const size_t at = std::string_view(buffer_.data(), end_).find_first_of("\r\n");
+  // The byte behind it says whether it ends the line alone.
+  if (at < end_ && at == end_ - 1 && buffer_[at] == '\r' && !is_at_end_) {
+    buffer_.resize(buffer_.size() + 1);
+    if (!Refill()) return;
+    scanned_ = 0;
+  }
   const std::string_view text(buffer_.data(), end_);
-  const size_t at = text.find_first_of("\r\n");
   const bool is_return =
       at != std::string_view::npos && text[at] == '\r' && !text.substr(at + 1).starts_with('\n');
   line_end_ = is_return ? '\r' : '\n';
-  return true;
 }
 
 bool LineReader::Refill() {

@@ -2,9 +2,11 @@
 #ifndef EMBANK_TRAIN_BYTES_LINE_READER_H_
 #define EMBANK_TRAIN_BYTES_LINE_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +44,11 @@ class LineReader {
   // Shows the line that Next will get.
   bool Peek(Line* line);
 
+  // Returns the first bytes, up to kLineBytesMax, while no line behind the first one was read; they
+  // are valid until the next call of Next. Fewer than `bytes` only where there are no more, or
+  // where reading fails. Blocks on reads.
+  std::span<const std::byte> Head(size_t bytes);
+
   // Returns the part of the source that was read, as ByteSource does.
   double FractionRead() const { return source_->FractionRead(); }
 
@@ -49,7 +56,8 @@ class LineReader {
   const Status& status() const { return status_; }
 
  private:
-  bool FindLineEnd();
+  bool Begin();
+  void FindLineEnd();
   bool Refill();
 
   const std::unique_ptr<ByteSource> source_;
@@ -62,6 +70,7 @@ class LineReader {
   size_t end_ = 0;
   size_t scanned_ = 0;
   uint64_t number_ = 0;
+  bool has_begun_ = false;  // the first bytes were read
   bool is_at_end_ = false;
   bool is_too_long_ = false;
   Status status_;
