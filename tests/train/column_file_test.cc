@@ -37,7 +37,7 @@ TEST(Sparse, ReadsLinesOfLibsvm) {
   EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{3, ~uint64_t{0}, 7, 8}));
   EXPECT_EQ(batch.features[0].weights, (std::vector<float>{0.5f, -20.0f, 1.0f, 1.0f}));
   EXPECT_EQ(batch.features[0].offsets, (std::vector<uint32_t>{0, 2, 2, 4, 4}));
-  EXPECT_TRUE(CheckBatch(batch, {.dense = {}, .ids = {"features"}, .data = {}}).ok());
+  EXPECT_TRUE(CheckBatch(batch, {.dense = {}, .ids = {"features"}}).ok());
   const std::vector<std::string> expected = {
       ", line 5: its label is no label: \"2\" in column 1 (2 such lines)",
       ", line 7: a bag is not of its form: \"3\"",

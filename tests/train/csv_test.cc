@@ -198,8 +198,9 @@ uint64_t BrokenAmong(const std::string& statement, const std::vector<std::string
   return broken.count;
 }
 
-const std::vector<std::string> kMissingFields = {"",     "NA",   "N/A",  "#N/A", "NaN",  "nan",
-                                                 "-nan", "null", "NULL", "None", "none", "\\N"};
+const std::vector<std::string> kMissingFields = {"",         "NA",   "N/A",  "n/a",  "#NA",  "#N/A",
+                                                 "#N/A N/A", "<NA>", "NaN",  "nan",  "NAN",  "-nan",
+                                                 "-NaN",     "null", "NULL", "None", "none", "\\N"};
 
 TEST(Csv, UnderstandsTheWordsForMissingNumbers) {
   const std::vector<float> zeros(kMissingFields.size(), 0.0f);
@@ -253,14 +254,14 @@ TEST(Csv, ReadsWholeNumbersAsDataFramesWriteThem) {
        {Case{"12", 12}, Case{"12.0", 12}, Case{"1e5", 100000}, Case{"+12", 12}, Case{"1.2e3", 1200},
         Case{"12.", 12}, Case{"-0", 0}, Case{"-0.0", 0}, Case{"-1", ~uint64_t{0}},
         Case{"-12", ~uint64_t{11}}, Case{"-12.0", ~uint64_t{11}},
-        Case{"9007199254740992.0", 1ull << 53}, Case{"-9223372036854775808", 1ull << 63},
-        Case{"18446744073709551615", ~uint64_t{0}}}) {
+        Case{"9007199254740991.0", (1ull << 53) - 1}, Case{"9007199254740993", (1ull << 53) + 1},
+        Case{"-9223372036854775808", 1ull << 63}, Case{"18446744073709551615", ~uint64_t{0}}}) {
     const ClickBatch batch = ReadColumn("id 2 decimal\n", {c.text});
     ASSERT_EQ(batch.samples, 1u) << c.text;
     EXPECT_EQ(batch.features[0].ids[0], c.id) << c.text;
   }
   EXPECT_EQ(
-      BrokenAmong("id 2 decimal\n", {"1.5", "9007199254740994.0", "1e300", "-9223372036854775809",
+      BrokenAmong("id 2 decimal\n", {"1.5", "9007199254740993.0", "1e300", "-9223372036854775809",
                                      "+-1", "++1", "12,0", "1 2", "0x1f", "inf", "1e-5"}),
       11u);
   EXPECT_EQ(BrokenAmong("id 2 decimal below 50\n", {"49.0", "-1", "-0", "50.0", "-49", "5e1"}), 4u);
@@ -310,7 +311,7 @@ TEST(Csv, HasBagsWithDeclaredSeparatorsAndWeights) {
             (std::vector<uint64_t>{TableHash("u"), TableHash("v=w"), TableHash("u")}));
   EXPECT_EQ(batch.features[2].weights, (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(batch.features[3].ids, (std::vector<uint64_t>{10, 11, 15}));
-  EXPECT_TRUE(CheckBatch(batch, {.dense = {}, .ids = {"b", "c", "d", "e"}, .data = {}}).ok());
+  EXPECT_TRUE(CheckBatch(batch, {.dense = {}, .ids = {"b", "c", "d", "e"}}).ok());
 }
 
 TEST(Csv, HasBagsThatAreLists) {
@@ -321,10 +322,10 @@ TEST(Csv, HasBagsThatAreLists) {
   EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(batch.features[0].offsets, (std::vector<uint32_t>{0, 3, 3, 3, 3, 5, 6, 6}));
   const ClickBatch texts =
-      ReadColumn("bag 2 text list\n", {R"(['a', 'b, c'])", R"(["it's", 'a\'\\n'])", "[d, e f ]"});
+      ReadColumn("bag 2 text list\n", {R"(['a', 'b, c'])", R"(["it's", 'a\'\\n'])", "[d, e ]"});
   EXPECT_EQ(texts.features[0].ids,
             (std::vector<uint64_t>{TableHash("a"), TableHash("b, c"), TableHash("it's"),
-                                   TableHash("a'\\n"), TableHash("d"), TableHash("e f")}));
+                                   TableHash("a'\\n"), TableHash("d"), TableHash("e")}));
 }
 
 // Never one id in silence.
@@ -343,11 +344,12 @@ TEST(Csv, BreaksALineWhoseBagIsNotOfItsForm) {
         Case{"bag 2 text weights :\n", {":1", "a:1|:2"}, LineDefect::kBadId},
         Case{"bag 2 text weights :\n", {"a:1e39", "a:1,5"}, LineDefect::kBadWeight},
         Case{"bag 2 decimal list\n",
-             {"1", "[1", "1]", "[1,]", "[,1]", "[1 2", "1,2", "[1,,2]"},
+             {"1", "[1", "1]", "[1,]", "[,1]", "[1 2", "1,2", "[1,,2]", "[1 2]"},
              LineDefect::kBadBag},
-        Case{"bag 2 decimal list\n", {"[1 2]", "[a]", "[1.5]", "['']"}, LineDefect::kBadId},
+        Case{"bag 2 decimal list\n", {"[a]", "[1.5]", "['']"}, LineDefect::kBadId},
         Case{"bag 2 text list\n",
-             {"['a]", "['a\\']", "['a' 'b']", "['\\n']", "['a'b]"},
+             {"['a]", "['a\\']", "['a' 'b']", "['\\n']", "['a'b]", "[a b]", "[1 2 3]", "[None]",
+              "['a', null]", "[nan]"},
              LineDefect::kBadBag}}) {
     for (const std::string& field : c.fields) {
       BrokenLines broken;
@@ -379,6 +381,19 @@ TEST(Csv, HasAHeaderInEachFile) {
   EXPECT_TRUE(IsNotFound(status));
   EXPECT_THAT(MessageOf(status), HasSubstr(other.path() + ": the file has no column 'user'"));
   EXPECT_TRUE(IsInvalidArgument(ClickReader::Open({empty.path(), empty.path()}, format).status()));
+}
+
+// It is for Excel, and before the header.
+TEST(Csv, LeavesOutALineThatNamesTheSeparator) {
+  BrokenLines broken;
+  const std::string columns = "separator semicolon\nlabel a\nid b decimal\n";
+  const ClickBatch batch = *ReadCsv(columns, "sep=;\na;b\n1;5\n0;x\n1;7\n", &broken);
+  EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{5, 7}));
+  ASSERT_EQ(broken.count, 1u);
+  EXPECT_EQ(broken.kinds[0].number, 4u);
+  EXPECT_THAT(MessageOf(ReadCsv(columns, "sep=;\n").status()), HasSubstr(": is empty"));
+  EXPECT_EQ(ReadCsv("header no\nlabel 1\nid 2 decimal\n", "sep=,\n1,5\n0,6\n")->features[0].ids,
+            (std::vector<uint64_t>{5, 6}));
 }
 
 TEST(Csv, NamesAColumnThatIsNotThere) {

@@ -32,10 +32,16 @@ StatusOr<std::unique_ptr<LineParser>> MakeParser(const ClickLogFormat& format,
   return std::unique_ptr<LineParser>(std::move(parser));
 }
 
-// Whether a parser depends on the first line.
+// Whether a log must have a first line: a parser may depend on it, and a prediction of nothing is a
+// mistake.
 bool NeedsFirstLine(const ClickLogFormat& format) {
-  if (!format.columns) return !format.has_labels;
-  return format.columns->format == LogFormat::kCsv;
+  return !format.has_labels || (format.columns && format.columns->format == LogFormat::kCsv);
+}
+
+// "sep=;" is a line before the header, for Excel. The column file has the separator.
+bool NamesSeparator(std::string_view first_line) {
+  constexpr std::string_view kWords = "sep=";
+  return first_line.starts_with(kWords) && first_line.size() == kWords.size() + 1;
 }
 
 }  // namespace
@@ -47,17 +53,23 @@ StatusOr<OpenedLog> OpenClickLog(const std::string& path, const ClickLogFormat& 
   log.lines =
       std::make_unique<LineReader>(std::move(source), format.line_rules() != LogRules::kFirst);
   Line first;
-  if (NeedsFirstLine(format) && !log.lines->Peek(&first)) {
+  const bool is_csv = format.columns && format.columns->format == LogFormat::kCsv;
+  bool has_first = !NeedsFirstLine(format) || log.lines->Peek(&first);
+  if (has_first && is_csv && NamesSeparator(first.text)) {
+    log.lines->Next(&first);
+    log.header_lines = 1;
+    has_first = log.lines->Peek(&first);
+  }
+  if (!has_first) {
     EMBANK_RETURN_IF_ERROR(log.lines->status());
-    if (format.columns) return log;
+    return log;
   }
   StatusOr<std::unique_ptr<LineParser>> parser = MakeParser(format, first.text);
   if (!parser.ok()) {
     return Status(parser.status().code(), StrCat(log.name, ": ", parser.status().message()));
   }
   log.parser = *std::move(parser);
-  const bool is_csv = format.columns && format.columns->format == LogFormat::kCsv;
-  if (is_csv && format.columns->has_header) log.header_lines = 1;
+  if (is_csv && format.columns->has_header) ++log.header_lines;
   return log;
 }
 

@@ -29,7 +29,7 @@ struct ClickLogFormat {
 struct OpenedLog {
   std::string name;
   std::unique_ptr<LineReader> lines;
-  std::unique_ptr<LineParser> parser;  // none: the file is empty, and has no header
+  std::unique_ptr<LineParser> parser;  // none: the file is empty, and its first line was needed
   uint32_t header_lines = 0;
 };
 

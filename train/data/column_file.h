@@ -10,7 +10,8 @@
 //   dense "my age" log flag      with flag there is a second feature, 1 where the number is missing
 //   id userId decimal below 611  decimal, hex or text, which is hashed; with below, decimal and hex
 //                                ids are less than this number, and others break their line
-//   id country text missing NA,? these texts stand for a missing id, as an empty field does
+//   id country text missing NA,? these texts stand for a missing id, as an empty field does; those
+//                                of a bag are the whole field
 //   bag genres text              ids of one of these formats, at most 4,095, with | between them
 //   bag items decimal separator ; weights :   id:weight;id:weight
 //   bag items decimal list       [1, 2, 3] or ['a', 'b'], as JSON and Python write lists

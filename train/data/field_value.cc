@@ -8,10 +8,12 @@
 namespace embank {
 namespace {
 
-constexpr std::string_view kMissingWords[] = {"NA",   "N/A",  "#N/A", "NaN",  "nan", "-nan",
+constexpr std::string_view kMissingWords[] = {"NA",   "N/A",  "n/a",  "#NA",  "#N/A", "#N/A N/A",
+                                              "<NA>", "NaN",  "nan",  "NAN",  "-nan", "-NaN",
                                               "null", "NULL", "None", "none", "\\N"};
-constexpr std::string_view kMissingBegins = "Nn#-\\";  // their first characters
-// Whole numbers up to here are numbers of 64 bits with a fraction, too.
+constexpr std::string_view kMissingBegins = "Nn#<-\\";  // their first characters
+// Each whole number below it is a number of 64 bits with a fraction, too; it is also what its
+// successor is rounded to, which is another id.
 constexpr double kWholeMax = 0x1p53;
 
 // The whole of a text as a number.
@@ -56,7 +58,7 @@ std::optional<WholeNumber> ReadWholeNumber(std::string_view text, LogRules rules
     return WholeNumber{static_cast<uint64_t>(negative), negative < 0};
   }
   const std::optional<double> number = ReadNumber(text, rules);
-  if (!number || std::abs(*number) > kWholeMax || *number != std::floor(*number)) {
+  if (!number || std::abs(*number) >= kWholeMax || *number != std::floor(*number)) {
     return std::nullopt;
   }
   return WholeNumber{static_cast<uint64_t>(static_cast<int64_t>(*number)), *number < 0.0};

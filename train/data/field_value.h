@@ -28,7 +28,7 @@ struct WholeNumber {
 };
 
 // Returns a whole number in decimal digits, or nothing where the text is none. By the second rules
-// also a negative one from -2^63 on, and one up to 2^53 as data frames write it: "12.0", "1e5".
+// also a negative one from -2^63 on, and one below 2^53 as data frames write it: "12.0", "1e5".
 std::optional<WholeNumber> ReadWholeNumber(std::string_view text, LogRules rules);
 
 }  // namespace embank

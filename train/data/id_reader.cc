@@ -16,6 +16,15 @@ void SkipBlanks(std::string_view* text) {
   text->remove_prefix(std::min(text->find_first_not_of(" \t"), text->size()));
 }
 
+// Whether a text may be an item of a list without marks. A list with a blank inside is one of
+// another form, as numpy writes it, and would be one id; the words stand for no text in Python and
+// JSON.
+bool IsBareItem(std::string_view text) {
+  constexpr std::string_view kNone[] = {"None", "null", "nan", "NaN"};
+  return !text.empty() && text.find_first_of(" \t") == std::string_view::npos &&
+         std::ranges::find(kNone, text) == std::end(kNone);
+}
+
 // Takes an item of a list from the front of its text, without the comma behind it. A quoted one is
 // copied to *item without marks. False: it is none.
 bool TakeListItem(std::string_view* text, std::string* item) {
@@ -26,7 +35,7 @@ bool TakeListItem(std::string_view* text, std::string* item) {
     const std::string_view bare = text->substr(0, end);
     *item = bare.substr(0, bare.find_last_not_of(" \t") + 1);
     text->remove_prefix(end);
-    return !item->empty();
+    return IsBareItem(*item);
   }
   constexpr std::string_view kEscaped = "\\'\"/";  // each stands for itself
   size_t i = 1;
