@@ -42,9 +42,9 @@ TEST_F(ClickFilesTest, AreThoseOfPatternsAndDirectoriesByName) {
   for (const char* const name : {"day_2", "day_1", "day_0", "day_10", "day_02", "other"}) {
     Write(name);
   }
-  std::filesystem::create_directories(directory_.path() + "/parts/deeper");
+  std::filesystem::create_directories(directory_.path() + "/parts/_temporary");
   for (const char* const name :
-       {"parts/b.csv", "parts/a.csv", "parts/.crc", "parts/_SUCCESS", "parts/deeper/c.csv"}) {
+       {"parts/b.csv", "parts/a.csv", "parts/.crc", "parts/_SUCCESS", "parts/_temporary/c.csv"}) {
     Write(name);
   }
   EXPECT_EQ(*Find({"day_1"}), Names{"day_1"});
@@ -60,6 +60,19 @@ TEST_F(ClickFilesTest, MayHaveTheCharactersOfAPattern) {
   Write("day [1].csv");
   Write("day 1.csv");
   EXPECT_EQ(*Find({"day [1].csv"}), Names{"day [1].csv"});
+}
+
+// Half of the data would be left out in silence.
+TEST_F(ClickFilesTest, AreNotThoseOfADirectoryInADirectory) {
+  std::filesystem::create_directories(directory_.path() + "/parts/day=2");
+  for (const char* const name : {"parts/a.csv", "parts/day=2/b.csv"}) Write(name);
+  const Status status = Find({"parts"}).status();
+  EXPECT_TRUE(IsInvalidArgument(status)) << status;
+  const std::string path = directory_.path() + "/parts";
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(path + ": has the directory day=2 in it, whose files are not read; give '" +
+                        path + "/*' for all"));
+  EXPECT_EQ(*Find({"parts/*"}), (Names{"parts/a.csv", "parts/day=2/b.csv"}));
 }
 
 TEST_F(ClickFilesTest, NameTheWordForWhichThereIsNone) {

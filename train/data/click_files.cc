@@ -51,6 +51,7 @@ bool ComesBefore(std::string_view a, std::string_view b) {
 
 Status AppendDirectory(const std::string& path, Paths* files) {
   Paths found;
+  std::string directory;
   std::error_code error;
   for (auto entry = std::filesystem::directory_iterator(path, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
@@ -58,8 +59,15 @@ Status AppendDirectory(const std::string& path, Paths* files) {
     std::error_code of_entry;
     if (name.starts_with('.') || name.starts_with('_')) continue;
     if (entry->is_regular_file(of_entry)) found.push_back(entry->path().string());
+    if (entry->is_directory(of_entry)) directory = name;
   }
   if (error) return ErrnoStatus(error.value(), StrCat(path, ": cannot read"));
+  // Half of the data must not be left out in silence.
+  if (!directory.empty()) {
+    return InvalidArgumentError(StrCat(path, ": has the directory ", directory,
+                                       " in it, whose files are not read; give '", path,
+                                       "/*' for all files and directories in it, or name files"));
+  }
   if (found.empty()) return NotFoundError(StrCat(path, ": is a directory without files"));
   std::ranges::sort(found, ComesBefore);
   files->insert(files->end(), found.begin(), found.end());
