@@ -73,8 +73,8 @@ std::string ModelJson(const ModelText& text, const LayerGraph& graph) {
   std::string json =
       StrCat("{\"model\": ", JsonString(options.model.name), ",\n\"steps\": ", text.steps,
              ",\n\"batch\": ", options.batch, ",\n\"slices\": ", options.slices,
-             ",\n\"seed\": ", options.seed, ",\n\"data\": ", JsonString(DataName(columns)),
-             ",\n\"format\": ", JsonString(DataFormat(columns)),
+             ",\n\"seed\": ", options.seed, ",\n\"data\": ", JsonString(TextOf(columns.data)),
+             ",\n\"format\": ", JsonString(columns.format),
              ",\n\"dense_features\": ", JsonStrings(columns.dense),
              ",\n\"id_features\": ", JsonStrings(columns.ids), ",\n\"features\": [");
   const char* comma = "\n";

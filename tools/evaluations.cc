@@ -43,6 +43,13 @@ Status Evaluations::Open(const ClickColumns& of_training) {
         StrCat("--eval: ", command_.eval[0], " has other columns than the data of the training"));
   }
   EMBANK_RETURN_IF_ERROR(CheckFirstSamples());
+  if (const std::string both = FileOfBoth(command_); !both.empty()) {
+    std::fprintf(
+        stderr,
+        "--eval: %s is a file of --data, too, so that the evaluation has samples that were "
+        "trained; leave it out of --data to see how the model does on new ones\n",
+        both.c_str());
+  }
   return best_directory().empty() ? OkStatus() : EvaluateKept();
 }
 

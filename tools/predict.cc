@@ -64,9 +64,10 @@ Status CheckColumns(const TrainCommand& command, const ClickColumns& of_log,
 StatusOr<OpenedModel> OpenModel(const ModelCommand& command, bool has_labels) {
   TrainCommand log = command.log;
   EMBANK_ASSIGN_OR_RETURN(TrainedModel model, ReadTrainedModel(log.trainer.store.path));
-  log.format = DataFormat(model.text.columns);
+  log.format = model.text.columns.format;
   log.rules = RulesOf(log.format);
   OpenedModel opened;
+  EMBANK_RETURN_IF_ERROR(TakeFiles(&log));
   EMBANK_ASSIGN_OR_RETURN(opened.log, OpenLog(log, "--data", log.data, has_labels));
   EMBANK_RETURN_IF_ERROR(CheckColumns(log, opened.log->columns(), model.text.columns));
   opened.batch = model.text.options.batch;
@@ -137,11 +138,6 @@ StatusOr<uint64_t> WriteScores(const OpenedModel& model, Progress* progress, Sco
     progress->Show(batches.FractionRead(), samples);
   }
   return samples;
-}
-
-// Wrong data are no wrong use.
-Status OfData(const Status& status) {
-  return IsInvalidArgument(status) ? DataLossError(status.message()) : status;
 }
 
 CLI::App* AddUseOfModel(CLI::App* app, const char* name, const char* what, ModelCommand* command) {

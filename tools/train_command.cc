@@ -219,10 +219,10 @@ Status TakeTrainedModel(TrainCommand* command) {
   EMBANK_RETURN_IF_ERROR(trained.status());
   const TrainerOptions& known = trained->text.options;
   command->model = known.model.name;
-  command->format = DataFormat(trained->text.columns);
+  command->format = trained->text.columns.format;
   command->rules = RulesOf(command->format);
-  command->trained_data = DataName(trained->text.columns);
-  command->shuffle = ShuffleOf(command->trained_data);
+  command->trained_data = trained->text.columns.data;
+  command->shuffle = command->trained_data.shuffle;
   trainer.dim = known.dim;
   trainer.dims = known.dims;
   trainer.row = known.row;
@@ -309,6 +309,7 @@ Status Complete(TrainCommand* command) {
                           Bytes("--micro-batch-kib", command->micro_batch_kib, 10));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.group_bytes,
                           Bytes("--group-kib", command->group_kib, 10));
+  EMBANK_RETURN_IF_ERROR(TakeFiles(command));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--json", command->json));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--weights", command->weights));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--trace", command->trace));

@@ -13,6 +13,7 @@
 #include "train/data/click_reader.h"
 #include "train/data/log_rules.h"
 #include "train/generator/click_schema.h"
+#include "train/samples/data_name.h"
 #include "train/trainer_options.h"
 
 namespace embank {
@@ -21,13 +22,13 @@ struct TrainCommand {
   std::vector<std::string> words;  // as typed, the program first
   TrainerOptions trainer;
   std::string model = "dlrm";
-  std::vector<std::string> data;  // files, directories, patterns or "-" (FilesOf)
+  std::vector<std::string> data;  // words for FilesOf, and then the files (TakeFiles)
   std::string generate;           // a schema, in place of a file
   std::string columns;            // of a CSV file
   std::string format;  // of a checkpoint (train/model_text.h): for logs without `columns`
   LogRules rules = kNewestRules;  // of the lines of a log
-  std::string trained_data;       // the name of the data of a checkpoint
-  std::vector<std::string> eval;
+  DataName trained_data;          // of a checkpoint
+  std::vector<std::string> eval;  // as `data`
   std::string json;
   std::string weights;    // file for the dense parameters
   std::string write_log;  // file for the generated log

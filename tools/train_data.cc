@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/bytes/text_source.h"
@@ -24,12 +23,6 @@ namespace {
 
 // So much of a log tells it from another one. Lines may be appended to a log of this size.
 constexpr size_t kHeadBytes = 64 * 1024;
-
-constexpr std::string_view kOrder = ", shuffled within ";
-
-std::string_view WithoutOrder(std::string_view data_name) {
-  return data_name.substr(0, data_name.find(kOrder));
-}
 
 StatusOr<std::string> ReadText(const std::string& path) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenTextSource(path));
@@ -56,29 +49,25 @@ StatusOr<std::optional<ColumnFile>> ReadColumns(const TrainCommand& command, boo
   return std::optional(std::move(columns));
 }
 
-std::string NameOfHead(std::span<const std::byte> head) {
-  return StrCat("a log whose first ", head.size(), " bytes have the CRC-32C ",
-                ExtendCrc32c(0, head));
+// A file that was shorter at the checkpoint keeps its head, so that lines may be appended to it.
+FileHead HeadOfGrown(std::span<const std::byte> head, const FileHead& trained) {
+  const bool may_be = trained.bytes > 0 && trained.bytes < head.size();
+  return may_be && HeadOf(head.first(trained.bytes)) == trained ? trained : HeadOf(head);
 }
 
-// A log that was shorter at the checkpoint than what tells it keeps its name, so that lines may be
-// appended to it.
-StatusOr<std::string> NameOfLog(const std::string& file, std::string_view trained_data) {
-  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenByteSource(file));
-  std::vector<std::byte> head(kHeadBytes);
-  EMBANK_ASSIGN_OR_RETURN(const size_t size, source->Read(head));
-  constexpr std::string_view kBefore = "a log whose first ";
-  uint64_t trained_size = 0;
-  if (trained_data.starts_with(kBefore)) {
-    trained_data = WithoutOrder(trained_data);
-    std::from_chars(trained_data.data() + kBefore.size(), trained_data.data() + trained_data.size(),
-                    trained_size);
-  }
-  if (trained_size > 0 && trained_size < size) {
-    const std::string name = NameOfHead(std::span(head).first(trained_size));
-    if (name == trained_data) return name;
-  }
-  return NameOfHead(std::span(head).first(size));
+// The begin of a log. It is read as the lines are, so that a packed file and a pipe have that of
+// the file.
+StatusOr<FileHead> HeadOfFile(const std::string& file, const FileHead* trained) {
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenTextSource(file));
+  std::vector<std::byte> bytes(kHeadBytes);
+  EMBANK_ASSIGN_OR_RETURN(const size_t size, source->Read(bytes));
+  const std::span<const std::byte> head = std::span(bytes).first(size);
+  return trained == nullptr ? HeadOf(head) : HeadOfGrown(head, *trained);
+}
+
+bool IsRegular(const std::string& file) {
+  std::error_code error;
+  return file != kStandardInput && std::filesystem::is_regular_file(file, error);
 }
 
 Status Of(const char* option, const Status& status) {
@@ -88,66 +77,102 @@ Status Of(const char* option, const Status& status) {
 }  // namespace
 
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
-                                               std::span<const std::string> words,
+                                               std::span<const std::string> files,
                                                bool has_labels) {
   if (!(command.broken_share >= 0.0 && command.broken_share <= 1.0)) {
     return InvalidArgumentError(
         StrCat("--broken-share is ", command.broken_share, "; it must be 0 to 1"));
   }
-  StatusOr<std::vector<std::string>> files = FilesOf(words);
-  if (!files.ok()) return Of(option, files.status());
   StatusOr<std::optional<ColumnFile>> columns = ReadColumns(command, has_labels);
   if (!columns.ok()) return Of("--columns", InvalidArgumentError(columns.status().message()));
-  return ClickReader::Open(
-      *std::move(files),
+  StatusOr<std::unique_ptr<ClickReader>> log = ClickReader::Open(
+      {files.begin(), files.end()},
       {.columns = *std::move(columns), .rules = command.rules, .has_labels = has_labels},
       command.broken_share);
+  if (!log.ok()) return Of(option, OfData(log.status()));
+  return log;
 }
 
-bool IsPipe(std::span<const std::string> words) {
-  const StatusOr<std::vector<std::string>> files = FilesOf(words);
-  return files.ok() && !std::ranges::all_of(*files, [](const std::string& file) {
-           std::error_code error;
-           return file != kStandardInput && std::filesystem::is_regular_file(file, error);
-         });
+Status OfData(const Status& status) {
+  return IsInvalidArgument(status) ? DataLossError(status.message()) : status;
 }
 
-StatusOr<std::string> NameOfData(const TrainCommand& command) {
+Status TakeFiles(TrainCommand* command) {
+  const auto take = [](const char* option, std::vector<std::string>* words) {
+    StatusOr<std::vector<std::string>> files = FilesOf(*words);
+    if (!files.ok()) return Of(option, files.status());
+    *words = *std::move(files);
+    return OkStatus();
+  };
+  EMBANK_RETURN_IF_ERROR(take("--data", &command->data));
+  return take("--eval", &command->eval);
+}
+
+bool IsPipe(std::span<const std::string> files) { return !std::ranges::all_of(files, IsRegular); }
+
+std::string FileOfBoth(const TrainCommand& command) {
+  std::set<std::filesystem::path> data;
+  std::error_code error;
+  for (const std::string& file : command.data) {
+    if (IsRegular(file)) data.insert(std::filesystem::canonical(file, error));
+  }
+  for (const std::string& file : command.eval) {
+    if (IsRegular(file) && data.contains(std::filesystem::canonical(file, error))) return file;
+  }
+  return "";
+}
+
+StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log) {
   // A position counts samples in their order.
-  const std::string order = command.shuffle == 0 ? std::string() : StrCat(kOrder, command.shuffle);
-  if (!command.generate.empty()) {
+  DataName name = {.shuffle = command.shuffle};
+  if (log == nullptr) {
     // Stores from before there was a divisor of fields have no such words in the name of their
     // data.
     const std::string fields = command.scale.field_divisor == 1
                                    ? std::string()
                                    : StrCat(", field divisor ", command.scale.field_divisor);
-    return StrCat("generated by ", command.generate, ", divisor ", command.scale.divisor, fields,
-                  ", copies ", command.scale.copies, order);
+    name.words = StrCat("generated by ", command.generate, ", divisor ", command.scale.divisor,
+                        fields, ", copies ", command.scale.copies);
+    return name;
   }
-  std::string name = "a log from a pipe";
-  if (!IsPipe(command.data)) {
-    EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(command.data));
-    EMBANK_ASSIGN_OR_RETURN(name, NameOfLog(files[0], command.trained_data));
+  name.words = "a log";
+  const std::vector<FileHead>& trained = command.trained_data.files;
+  for (const std::string& file : command.data) {
+    // Lines may be appended to the last file of a checkpoint.
+    const bool is_last = name.files.size() + 1 == trained.size();
+    FileHead head;
+    if (IsRegular(file)) {
+      EMBANK_ASSIGN_OR_RETURN(head, HeadOfFile(file, is_last ? &trained.back() : nullptr));
+      if (head.bytes == 0) continue;
+    } else if (file == log->file()) {
+      head = HeadOf(log->Head(kHeadBytes));
+      if (is_last) head = HeadOfGrown(log->Head(kHeadBytes), trained.back());
+    }
+    name.files.push_back(head);
   }
-  StrAppend(&name, order, "\n");
+  return name;
+}
+
+StatusOr<std::string> FormatOfData(const TrainCommand& command) {
+  if (!command.generate.empty()) return std::string();
   EMBANK_ASSIGN_OR_RETURN(const std::optional<ColumnFile> columns, ReadColumns(command, true));
-  return StrCat(name, columns ? TextOf(*columns) : CriteoFormat(command.rules));
+  std::string format = columns ? TextOf(*columns) : CriteoFormat(command.rules);
+  if (format.ends_with('\n')) format.pop_back();
+  return format;
 }
 
-uint32_t ShuffleOf(std::string_view data_name) {
-  data_name.remove_prefix(WithoutOrder(data_name).size());
-  uint32_t samples = 0;
-  if (data_name.empty()) return samples;
-  std::from_chars(data_name.data() + kOrder.size(), data_name.data() + data_name.size(), samples);
-  return samples;
+std::string TextOfFiles(std::span<const std::string> files) {
+  const std::string first = files[0] == kStandardInput ? "standard input" : files[0];
+  return files.size() == 1 ? first : StrCat(first, " and ", files.size() - 1, " more");
 }
 
-Status CheckOrder(const TrainCommand& command, std::string_view data_name) {
-  const std::string_view trained = command.trained_data;
-  if (trained == data_name || WithoutOrder(trained) != WithoutOrder(data_name)) return OkStatus();
+Status CheckOrder(const TrainCommand& command, const DataName& data) {
+  DataName in_their_order = data;
+  in_their_order.shuffle = command.trained_data.shuffle;
+  if (data == in_their_order || !BeginWith(in_their_order, command.trained_data)) return OkStatus();
   return InvalidArgumentError(StrCat("--shuffle is ", command.shuffle,
                                      ", and the checkpoint is in the same data with --shuffle ",
-                                     ShuffleOf(trained), ": leave it out, or give other data"));
+                                     in_their_order.shuffle, ": leave it out, or give other data"));
 }
 
 }  // namespace embank

@@ -5,33 +5,44 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "base/status.h"
 #include "base/status_or.h"
 #include "tools/train_command.h"
 #include "train/data/click_reader.h"
+#include "train/samples/data_name.h"
 
 namespace embank {
 
-// Opens a log: Criteo's format, or that of --columns or of the checkpoint. Each word is a file, a
-// directory, a pattern or "-" (FilesOf); `option` names them. INVALID_ARGUMENT: the column file is
-// wrong. The statuses of FilesOf and of ClickReader::Open.
+// Replaces --data and --eval, whose words are files, directories, patterns or "-", by their files,
+// once for all epochs and evaluations. The statuses of FilesOf name the option.
+Status TakeFiles(TrainCommand* command);
+
+// Opens the files of a log: Criteo's format, or that of --columns or of the checkpoint. `option` is
+// that of the files. INVALID_ARGUMENT: the column file is wrong. The statuses of ClickReader::Open,
+// as of OfData.
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
-                                               std::span<const std::string> words,
+                                               std::span<const std::string> files,
                                                bool has_labels = true);
 
-// Returns whether one of the files is no regular one, so that it can be read once alone.
-bool IsPipe(std::span<const std::string> words);
+// Returns a status of data: wrong ones are no wrong use.
+Status OfData(const Status& status);
 
-// Returns the lines of ClickColumns::data (train/model_text.h): the schema of generated data, or
-// the begin of the first file of a log, which a pipe does not give twice, and its format.
-StatusOr<std::string> NameOfData(const TrainCommand& command);
-// Returns the --shuffle of such a name.
-uint32_t ShuffleOf(std::string_view data_name);
+// Returns whether one of the files is no regular one, so that it can be read once alone.
+bool IsPipe(std::span<const std::string> files);
+// Returns a file of --eval that is also one of --data; empty: there is none.
+std::string FileOfBoth(const TrainCommand& command);
+// Returns a phrase for one file or more.
+std::string TextOfFiles(std::span<const std::string> files);
+
+// Returns what tells the data from others: the schema of generated ones, or the begin of each file
+// of a log. `log` has read nothing; without it the data are generated.
+StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log);
+// Returns ClickColumns::format of the data.
+StatusOr<std::string> FormatOfData(const TrainCommand& command);
 // INVALID_ARGUMENT: the data are those of the checkpoint, in another order: their position there
 // says nothing of this one.
-Status CheckOrder(const TrainCommand& command, std::string_view data_name);
+Status CheckOrder(const TrainCommand& command, const DataName& data);
 
 }  // namespace embank
 

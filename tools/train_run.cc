@@ -85,8 +85,7 @@ Status TrainRun::Execute() {
             ? "; give more --ssd-mib, or a smaller --checkpoint-every"
             : "; give more --dram-mib, a --path, whose store has rows on disk, or --forget"));
   }
-  // Data that turn out to be wrong are no wrong use.
-  return IsInvalidArgument(done) ? DataLossError(done.message()) : done;
+  return OfData(done);
 }
 
 Status TrainRun::Open() {
@@ -98,8 +97,9 @@ Status TrainRun::Open() {
       source_, Epochs::Open([this](uint32_t epoch) { return OpenEpoch(epoch); }, command_.epochs));
   EMBANK_RETURN_IF_ERROR(evaluations_.Open(source_->columns()));
   ClickColumns columns = source_->columns();
-  EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_));
-  EMBANK_RETURN_IF_ERROR(CheckOrder(command_, DataName(columns)));
+  EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_, log_));
+  EMBANK_ASSIGN_OR_RETURN(columns.format, FormatOfData(command_));
+  EMBANK_RETURN_IF_ERROR(CheckOrder(command_, columns.data));
   EMBANK_ASSIGN_OR_RETURN(trainer_, Trainer::Open(command_.trainer, columns));
   if (trainer_->steps() > 0 && !command_.resume) {
     return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
@@ -141,6 +141,7 @@ Status TrainRun::TrainAndReport() {
     }
     // A file with a header begins behind it.
     if (trainer_->position().place > source_->position().place) {
+      TellSkip();
       EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
     }
   }
@@ -164,6 +165,15 @@ Status TrainRun::TrainAndReport() {
 const BrokenLines& TrainRun::Broken() const {
   const BrokenLines& present = log_->broken_lines();
   return broken_.count > present.count ? broken_ : present;
+}
+
+// A person whose data only seem to be those of the checkpoint sees it here.
+void TrainRun::TellSkip() const {
+  const bool counts_lines = log_ != nullptr && command_.shuffle == 0;
+  std::fprintf(stderr, "skips the first %llu %s of %s, which were trained\n",
+               static_cast<unsigned long long>(Epochs::InEpoch(trainer_->position())),
+               counts_lines ? "lines" : "samples",
+               log_ != nullptr ? TextOfFiles(command_.data).c_str() : command_.generate.c_str());
 }
 
 uint32_t TrainRun::WeightsCrc32c() const {

@@ -55,6 +55,7 @@ class TrainRun {
   Status Open();
   StatusOr<std::unique_ptr<ClickSource>> OpenEpoch(uint32_t epoch);
   Status TrainAndReport();
+  void TellSkip() const;
   Status Train();
   Status Step(const ClickBatch& batch);
   Status SaveBatch(const ClickBatch& batch, const Status& why) const;
@@ -74,8 +75,8 @@ class TrainRun {
   const TrainCommand& command_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<ClickSource> source_;
-  const ClickReader* log_ = nullptr;  // that of the present epoch, if it is a file
-  BrokenLines broken_;                // of the epoch before it
+  ClickReader* log_ = nullptr;  // that of the present epoch, if it is a file
+  BrokenLines broken_;          // of the epoch before it
   Evaluations evaluations_;
   Status failure_;  // what ended the training, but not its results
   std::optional<StopSignals> signals_;

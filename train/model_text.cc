@@ -41,6 +41,7 @@ constexpr Optimizer kOptimizers[] = {Optimizer::kNone,    Optimizer::kSgd,
                                      Optimizer::kAdagrad, Optimizer::kRowwiseAdagrad,
                                      Optimizer::kAdam,    Optimizer::kFtrl};
 
+constexpr std::string_view kFileHead = "file head ";
 constexpr std::string_view kSecondRules = "rules 2\n";
 
 constexpr RateCurve kCurves[] = {RateCurve::kConstant, RateCurve::kCosine, RateCurve::kStep};
@@ -50,6 +51,11 @@ std::string_view TakeLine(std::string_view* text) {
   const std::string_view line = text->substr(0, end);
   text->remove_prefix(std::min(end + 1, text->size()));
   return line;
+}
+
+std::string_view WithoutEnd(std::string_view lines) {
+  if (lines.ends_with('\n')) lines.remove_suffix(1);
+  return lines;
 }
 
 void AppendNumbers(const char* of, const UpdateRule& rule, bool may_change, std::string* text) {
@@ -67,8 +73,9 @@ std::string LinesOf(const RateSchedule& schedule) {
 
 std::string SettingLines(const ModelText& text) {
   std::string lines = StrCat("batch ", text.options.batch, "\n");
-  const std::string_view name = DataName(text.columns);
-  if (!name.empty()) StrAppend(&lines, "data ", name, "\n");
+  const DataName& data = text.columns.data;
+  if (!data.words.empty()) StrAppend(&lines, "data ", data.words, "\n");
+  if (data.shuffle > 0) StrAppend(&lines, "shuffle ", data.shuffle, "\n");
   lines += LinesOf(text.options.schedule);
   AppendNumbers("row", text.options.row.rule, /*may_change=*/true, &lines);
   AppendNumbers("dense", text.options.dense.rule, /*may_change=*/true, &lines);
@@ -80,6 +87,14 @@ std::string LinesOf(const DataPosition& position) {
   if (position.window_samples == 0) return lines;
   return StrCat(lines, "window begin ", position.window_begin, "\nwindow samples ",
                 position.window_samples, "\n");
+}
+
+std::string HeadLines(const DataName& data) {
+  std::string lines;
+  for (const FileHead& head : data.files) {
+    StrAppend(&lines, kFileHead, head.bytes, " ", head.crc32c, "\n");
+  }
+  return lines;
 }
 
 // Without the format of the data.
@@ -160,6 +175,10 @@ class Values {
     const std::string_view value = line->substr(words.size() + 1);
     lines_.erase(line);
     return value;
+  }
+
+  bool Has(std::string_view words) const {
+    return std::ranges::any_of(lines_, [&](std::string_view one) { return IsOf(one, words); });
   }
 
   template <typename Number>
@@ -289,19 +308,46 @@ Status TakeFeatures(std::string_view* text, uint64_t dense, uint64_t ids, ModelT
   return OkStatus();
 }
 
+// Two numbers with `between` them.
+std::optional<FileHead> HeadIn(std::string_view text, std::string_view between) {
+  const size_t end = text.find(between);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::optional<uint64_t> bytes = NumberIn<uint64_t>(text.substr(0, end));
+  const std::optional<uint32_t> crc32c = NumberIn<uint32_t>(text.substr(end + between.size()));
+  if (!bytes || !crc32c) return std::nullopt;
+  return FileHead{.bytes = *bytes, .crc32c = *crc32c};
+}
+
+Status TakeHeads(std::string_view* text, DataName* data) {
+  while (text->starts_with(kFileHead)) {
+    const std::optional<FileHead> head = HeadIn(TakeLine(text).substr(kFileHead.size()), " ");
+    if (!head) return MissingLine("file head");
+    data->files.push_back(*head);
+  }
+  return OkStatus();
+}
+
 // Version 1 names data and format in one line, which the statements of a column file follow.
-std::string DataOfVersion1(std::string_view text) {
+void TakeDataOfVersion1(std::string_view text, ClickColumns* columns) {
   constexpr std::string_view kWords = "data ";
   constexpr std::string_view kCriteo = ", in Criteo's format";
   constexpr std::string_view kCsv = ", with columns";
-  if (!text.starts_with(kWords)) return "";
+  constexpr std::string_view kLog = "a log whose first ";
+  constexpr std::string_view kCrc32c = " bytes have the CRC-32C ";
+  if (!text.starts_with(kWords)) return;
   text.remove_prefix(kWords.size());
   std::string_view name = TakeLine(&text);
   if (name.ends_with(kCriteo)) {
-    return StrCat(name.substr(0, name.size() - kCriteo.size()), "\n", kCriteoFormat);
+    name.remove_suffix(kCriteo.size());
+    columns->format = kCriteoFormat;
+  } else {
+    if (name.ends_with(kCsv)) name.remove_suffix(kCsv.size());
+    columns->format = WithoutEnd(text);
   }
-  if (name.ends_with(kCsv)) name.remove_suffix(kCsv.size());
-  return StrCat(name, "\n", text);
+  columns->data.words = name;
+  if (!name.starts_with(kLog)) return;
+  const std::optional<FileHead> head = HeadIn(name.substr(kLog.size()), kCrc32c);
+  if (head) columns->data = {.words = "a log", .files = {*head}};
 }
 
 }  // namespace
@@ -314,17 +360,6 @@ LogRules RulesOf(std::string_view format) {
   return format.empty() || format.starts_with(kSecondRules) ? LogRules::kSecond : LogRules::kFirst;
 }
 
-std::string_view DataName(const ClickColumns& columns) {
-  return std::string_view(columns.data).substr(0, columns.data.find('\n'));
-}
-
-std::string_view DataFormat(const ClickColumns& columns) {
-  std::string_view format = columns.data;
-  format.remove_prefix(std::min(DataName(columns).size() + 1, format.size()));
-  if (format.ends_with('\n')) format.remove_suffix(1);
-  return format;
-}
-
 ModelText DescribeModel(const TrainerOptions& options, const ClickColumns& columns,
                         const LayerGraph& graph) {
   return {.options = options, .columns = columns, .graph = TextOf(graph)};
@@ -333,7 +368,7 @@ ModelText DescribeModel(const TrainerOptions& options, const ClickColumns& colum
 std::string WriteModelText(const ModelText& text) {
   return StrCat(kHead, kVersion, "\nsteps ", text.steps, "\n", LinesOf(text.position),
                 "steps of other data ", text.other_steps, "\n", SettingLines(text),
-                ModelLines(text), DataFormat(text.columns), "\n");
+                ModelLines(text), HeadLines(text.columns.data), text.columns.format, "\n");
 }
 
 StatusOr<ModelText> ParseModelText(std::string_view blob) {
@@ -354,7 +389,10 @@ StatusOr<ModelText> ParseModelText(std::string_view blob) {
   EMBANK_RETURN_IF_ERROR(values.TakeNumber("steps", &text.steps));
   EMBANK_RETURN_IF_ERROR(TakePosition(&values, &text.position));
   EMBANK_RETURN_IF_ERROR(TakeOptions(&values, &text.options));
-  const std::string name(values.Take("data").value_or(""));
+  const std::string words(values.Take("data").value_or(""));
+  if (values.Has("shuffle")) {
+    EMBANK_RETURN_IF_ERROR(values.TakeNumber("shuffle", &text.columns.data.shuffle));
+  }
   // Version 1 also has a dim for features that have none of their own: all of them have one.
   if (version == 1) values.Take("dim");
   if (version > 1) {
@@ -365,15 +403,21 @@ StatusOr<ModelText> ParseModelText(std::string_view blob) {
   EMBANK_RETURN_IF_ERROR(values.CheckAllTaken());
   EMBANK_RETURN_IF_ERROR(TakeFeatures(&blob, dense, ids, &text));
   while (blob.starts_with("node ")) StrAppend(&text.graph, TakeLine(&blob), "\n");
-  text.columns.data = version == 1 ? DataOfVersion1(blob) : StrCat(name, "\n", blob);
+  if (version == 1) {
+    TakeDataOfVersion1(blob, &text.columns);
+    return text;
+  }
+  text.columns.data.words = words;
+  EMBANK_RETURN_IF_ERROR(TakeHeads(&blob, &text.columns.data));
+  text.columns.format = WithoutEnd(blob);
   return text;
 }
 
 Status CheckSameModel(const ModelText& of_checkpoint, const ModelText& of_trainer) {
   EMBANK_RETURN_IF_ERROR(CheckSameLines(ModelLines(of_checkpoint), ModelLines(of_trainer)));
   EMBANK_RETURN_IF_ERROR(CheckSameRate(of_checkpoint.options.row, of_trainer.options.row));
-  const std::string_view theirs = DataFormat(of_checkpoint.columns);
-  const std::string_view ours = DataFormat(of_trainer.columns);
+  const std::string_view theirs = of_checkpoint.columns.format;
+  const std::string_view ours = of_trainer.columns.format;
   return theirs.empty() || ours.empty() ? OkStatus() : CheckSameLines(theirs, ours);
 }
 
@@ -393,7 +437,9 @@ std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText&
   };
   compare_rules("rows", from.options.row.rule, to.options.row.rule);
   compare_rules("dense parameters", from.options.dense.rule, to.options.dense.rule);
-  compare("data", std::string(DataName(from.columns)), std::string(DataName(to.columns)));
+  if (!BeginWith(to.columns.data, from.columns.data)) {
+    compare("data", TextOf(from.columns.data), TextOf(to.columns.data));
+  }
   return changes;
 }
 

@@ -7,7 +7,8 @@
 //   window samples 50000
 //   steps of other data 0
 //   batch 1024                        settings: a run that goes on may have others
-//   data a log whose first 65536 bytes have the CRC-32C 17
+//   data a log
+//   shuffle 250                       the order of its samples, if they are in another one
 //   rates cosine                      their schedule
 //   row learning rate 0.02
 //   dense learning rate 0.01
@@ -18,10 +19,13 @@
 //   id feature C1 dim 16
 //   node 0 dense width 13
 //   ...
+//   file head 65536 17                the begin of each file of the data: its bytes, their CRC-32C
+//   ...
 //   rules 2                           how the lines of the data are read (log_rules.h)
 //   Criteo's format                   or the statements of their column file, or nothing
 //
-// Version 1 had all lines but the first three in another order, and not all numbers of a rule.
+// Version 1 had all lines but the first three in another order, not all numbers of a rule, and the
+// begin of a log in the words of its line "data".
 #ifndef EMBANK_TRAIN_MODEL_TEXT_H_
 #define EMBANK_TRAIN_MODEL_TEXT_H_
 
@@ -40,7 +44,7 @@
 
 namespace embank {
 
-// The last line of ClickColumns::data where lines have Criteo's format.
+// The last line of ClickColumns::format where lines have Criteo's format.
 inline constexpr std::string_view kCriteoFormat = "Criteo's format";
 // Returns the lines of Criteo's format by these rules.
 std::string CriteoFormat(LogRules rules);
@@ -57,10 +61,6 @@ struct ModelText {
   std::string graph;  // TextOf(LayerGraph)
 };
 
-// The lines of ClickColumns::data: the first one names the data, and the others say how their lines
-// are read. Both may be empty.
-std::string_view DataName(const ClickColumns& columns);
-std::string_view DataFormat(const ClickColumns& columns);
 // Returns the rules of reading of a format. The first ones are older than their name, and have no
 // line. Without a format they are the newest.
 LogRules RulesOf(std::string_view format);

@@ -138,7 +138,7 @@ Status Trainer::GoOnAt(const ModelText& checkpoint) {
   EMBANK_RETURN_IF_ERROR(dense_rows_.Read(
       std::vector<std::span<float>>{dense_pass_.weights(), dense_pass_.optimizer_state()}));
   steps_ = checkpoint.steps;
-  const bool has_same_data = DataName(checkpoint.columns) == DataName(text_.columns);
+  const bool has_same_data = BeginWith(text_.columns.data, checkpoint.columns.data);
   position_ = has_same_data ? checkpoint.position : DataPosition();
   text_.other_steps = has_same_data ? checkpoint.other_steps : checkpoint.steps;
   changes_ = ChangedSettings(checkpoint, text_);

@@ -51,7 +51,7 @@ class NumberedSamples final : public ClickSource {
   double FractionRead() const override { return static_cast<double>(position_) / samples_; }
 
  private:
-  const ClickColumns columns_ = {.dense = {"d"}, .ids = {"i", "b", "w"}, .data = ""};
+  const ClickColumns columns_ = {.dense = {"d"}, .ids = {"i", "b", "w"}};
   const uint32_t samples_;
   uint64_t position_ = 0;
 };

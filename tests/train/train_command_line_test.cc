@@ -11,6 +11,7 @@
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/scratch_directory.h"
@@ -21,6 +22,7 @@ namespace embank::test::train_command_line_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
   struct Case {
@@ -116,6 +118,10 @@ TEST(TrainCommandLine, ALogIsEvaluated) {
   const Ended ended = Train(run + " --eval " + log);
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr(" of 1000 samples"));
+  EXPECT_THAT(ended.output, HasSubstr("--eval: " + log + " is a file of --data, too"));
+  WriteFile(log + ".other", CriteoLog(1000));
+  EXPECT_THAT(Train(run + " --eval " + log + ".other").output,
+              Not(HasSubstr("is a file of --data")));
   EXPECT_THAT(TextIn(json), HasSubstr("\"eval_auc\": "));
   // The evaluation is no part of the figures of the steps.
   const auto field = [](const std::string& text, const std::string& name) {
@@ -365,6 +371,31 @@ TEST(TrainCommandLine, ALogThatBreaksLaterLeavesACheckpoint) {
   EXPECT_THAT(resumed.output, HasSubstr("30, 1000 samples in this run"));
   EXPECT_EQ(Train(layers + " --broken-share 0.1 --weights " + log + ".whole").exit_code, 0);
   EXPECT_EQ(TextIn(log + ".parts"), TextIn(log + ".whole"));
+}
+
+// They are seen before the training, and the command is right.
+TEST(TrainCommandLine, WrongFilesAreNoWrongUse) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/";
+  WriteFile(path + "columns", "label a\nid b decimal\n");
+  WriteFile(path + "good", "a,b\n1,2\n");
+  WriteFile(path + "parquet", "PAR1\x15\x04");
+  WriteFile(path + "empty", "");
+  WriteFile(path + "header", "a,\"b\n1,2\n");
+  WriteFile(path + "other", "a,c\n1,2\n");
+  for (const auto& [name, message] : std::vector<std::pair<std::string, std::string>>{
+           {"parquet", "is a Parquet file"},
+           {"empty", "is empty"},
+           {"header", "the first line has an open quotation mark"},
+           {"other", "the file has no column 'b'"},
+           {"missing", "cannot open"}}) {
+    const std::string run = "--model ffnn --columns " + path + "columns --data " + path;
+    for (const std::string& arguments : {run + name, run + "good --eval " + path + name}) {
+      const Ended ended = Train(arguments);
+      EXPECT_EQ(ended.exit_code, 1) << arguments << ": " << ended.output;
+      EXPECT_THAT(ended.output, HasSubstr(path + name + ": " + message)) << arguments;
+    }
+  }
 }
 
 TEST(TrainCommandLine, DataWithoutASampleFailTheRun) {

@@ -149,8 +149,9 @@ TEST_F(Predicting, EachLineOfTheLogHasALineOfTheScores) {
   EXPECT_EQ(LinesOf(TextIn(At("printed"))), expected);
   // A pipe, like a device, stays what it is.
   ASSERT_EQ(mkfifo(At("pipe").c_str(), 0600), 0);
-  const Ended told = Train("predict --path " + At("run") + " --data " + At("broken") + " --out " +
-                           At("pipe") + " 2>&1 & cat " + At("pipe") + " > " + At("piped") + "; wait");
+  const Ended told =
+      Train("predict --path " + At("run") + " --data " + At("broken") + " --out " + At("pipe") +
+            " 2>&1 & cat " + At("pipe") + " > " + At("piped") + "; wait");
   EXPECT_TRUE(std::filesystem::is_fifo(At("pipe")));
   EXPECT_EQ(LinesOf(TextIn(At("piped"))), expected);
   EXPECT_THAT(told.output, HasSubstr("5 broken lines were left out"));
@@ -216,6 +217,9 @@ TEST_F(Predicting, AnEvaluationIsThatOfTheTraining) {
   EXPECT_EQ(number("samples"), 729.0);
   EXPECT_THAT(ended.output, HasSubstr("line 5: "));
   WriteFile(At("empty"), "");
+  const Ended nothing = Train("predict --out - --path " + At("run") + " --data " + At("empty"));
+  EXPECT_EQ(nothing.exit_code, 1) << nothing.output;
+  EXPECT_THAT(nothing.output, HasSubstr(At("empty") + ": is empty"));
   const Ended none = Train("evaluate --path " + At("run") + " --data " + At("empty"));
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.output, HasSubstr("has no sample"));

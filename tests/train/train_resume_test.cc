@@ -191,6 +191,69 @@ TEST(TrainResume, LinesThatWereAppendedAreShuffledAlone) {
   EXPECT_NE(weights("6"), whole) << "a window that begins with the larger log";
 }
 
+// Spark writes an empty first part, and days may have their first part in common.
+TEST(TrainResume, ALogIsKnownByAllItsFiles) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/";
+  const std::string text = CriteoLog(1200);
+  size_t end = 0;
+  for (int line = 0; line < 700; ++line) end = text.find('\n', end) + 1;
+  WriteFile(path + "empty", "");
+  WriteFile(path + "a", CriteoLog(100));
+  WriteFile(path + "b", text.substr(0, end));
+  WriteFile(path + "c", text.substr(end));
+  const auto files = [&](const std::string& names) {
+    std::string words = "--data";
+    for (const char name : names) words += " " + path + (name == '0' ? "empty" : std::string{name});
+    return words + " --path " + path + "store";
+  };
+  ASSERT_EQ(Train(files("0ab") + kModel).exit_code, 0);
+  const Ended more = Train(files("0abc") + " --resume");
+  EXPECT_EQ(more.exit_code, 0) << more.output;
+  EXPECT_THAT(more.output, Not(HasSubstr(" -> ")));
+  EXPECT_THAT(more.output, HasSubstr("skips the first 800 lines of " + path + "empty and 3 more"));
+  EXPECT_THAT(more.output, HasSubstr("13, 500 samples in this run"));
+  int steps = 13;
+  for (const auto& [names, samples] : std::vector<std::pair<std::string, int>>{
+           {"0c", 500}, {"0b", 700}, {"ac", 600}, {"ab", 800}}) {
+    const Ended other = Train(files(names) + " --resume");
+    EXPECT_EQ(other.exit_code, 0) << other.output;
+    EXPECT_THAT(other.output, HasSubstr("at the begin of the data\ndata a log of "));
+    steps += samples / 100;
+    EXPECT_THAT(other.output, HasSubstr(std::to_string(steps) + ", " + std::to_string(samples) +
+                                        " samples in this run"))
+        << names;
+  }
+}
+
+TEST(TrainResume, APipeIsKnownByItsBegin) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/";
+  WriteFile(path + "monday", CriteoLog(500));
+  WriteFile(path + "tuesday", CriteoLog(500, 7));
+  WriteFile(path + "both", CriteoLog(800));
+  const std::string run = "--data - --path " + path + "store";
+  ASSERT_EQ(Train(run + kModel + " <" + path + "monday").exit_code, 0);
+  const Ended more = Train(run + " --resume <" + path + "both");
+  EXPECT_THAT(more.output, HasSubstr("skips the first 500 lines of standard input"));
+  EXPECT_THAT(more.output, HasSubstr("8, 300 samples in this run"));
+  const Ended same = Train("--path " + path + "store --resume --data " + path + "both");
+  EXPECT_THAT(same.output, HasSubstr("all of the data have been trained")) << "now a file";
+  const Ended next = Train(run + " --resume <" + path + "tuesday");
+  EXPECT_THAT(next.output, HasSubstr("at the begin of the data\ndata a log of 1 file"));
+  EXPECT_THAT(next.output, HasSubstr("13, 499 samples in this run"));
+}
+
+// The store is a directory among the data as soon as there is one.
+TEST(TrainResume, APatternIsReadOnce) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/";
+  WriteFile(path + "day_1", CriteoLog(300));
+  const Ended ended = Train("--data '" + path + "*' --epochs 2 --path " + path + "store" + kModel);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("6, 600 samples in this run"));
+}
+
 // Generated data have no format, and their model goes on with a log.
 TEST(TrainResume, ALogFollowsGeneratedData) {
   const ScratchDirectory directory;

@@ -58,7 +58,7 @@ TEST(TrainedStore, GoesOnAtTheBeginOfOtherData) {
   const TrainerOptions options = OptionsOf("dlrm", directory.path() + "/store");
   ClickColumns columns = Data(1)->columns();
   const auto open = [&](const char* data) {
-    columns.data = data;
+    columns.data.words = data;
     StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, columns);
     EXPECT_TRUE(trainer.ok()) << trainer.status();
     return *std::move(trainer);

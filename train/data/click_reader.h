@@ -3,8 +3,10 @@
 #ifndef EMBANK_TRAIN_DATA_CLICK_READER_H_
 #define EMBANK_TRAIN_DATA_CLICK_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,11 @@ class ClickReader final : public ClickSource {
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
   DataPosition position() const override { return lines_; }
   Status SkipTo(DataPosition position) override;
+
+  // Returns the path of the file that is read.
+  const std::string& file() const { return files_[next_file_ - 1]; }
+  // Returns the first bytes of its text, before a batch is read (LineReader::Head).
+  std::span<const std::byte> Head(size_t bytes) { return log_.lines->Head(bytes); }
 
   // Returns the broken lines among those that were read or skipped.
   const BrokenLines& broken_lines() const { return broken_; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "train/samples/data_name.h"
 
 namespace embank {
 
@@ -22,9 +23,10 @@ struct ClickColumns {
   // The table of rows of each id feature, by a name that several features may have. Empty: each has
   // its own, of its name.
   std::vector<std::string> tables = {};
-  // The name of the data in a line, and then the lines of their format (train/model_text.h). Empty:
-  // nothing tells them from others.
-  std::string data = {};
+  DataName data = {};
+  // The lines that say how those of the data are read (train/model_text.h). Empty: data that are no
+  // log.
+  std::string format = {};
 };
 
 // The ids of one id feature.

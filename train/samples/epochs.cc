@@ -39,6 +39,8 @@ DataPosition Epochs::position() const {
   return position;
 }
 
+uint64_t Epochs::InEpoch(const DataPosition& position) { return position.place & kPositionMask; }
+
 Status Epochs::SkipTo(DataPosition position) {
   EMBANK_CHECK(position.place >= this->position().place);
   const uint64_t epoch = position.place >> kPositionBits;
@@ -47,7 +49,7 @@ Status Epochs::SkipTo(DataPosition position) {
                                   epoch + 1, ": give --epochs ", epoch + 1, " or more"));
   }
   if (epoch > epoch_) EMBANK_RETURN_IF_ERROR(Begin(static_cast<uint32_t>(epoch)));
-  position.place &= kPositionMask;
+  position.place = InEpoch(position);
   return source_->SkipTo(position);
 }
 

@@ -32,6 +32,9 @@ class Epochs final : public ClickSource {
   Status SkipTo(DataPosition position) override;
   double FractionRead() const override;
 
+  // Returns the position in the source of its epoch.
+  static uint64_t InEpoch(const DataPosition& position);
+
   // The epoch of the last batch.
   uint32_t epoch() const { return epoch_; }
 
