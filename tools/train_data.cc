@@ -79,10 +79,6 @@ Status Of(const char* option, const Status& status) {
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
                                                std::span<const std::string> files,
                                                bool has_labels) {
-  if (!(command.broken_share >= 0.0 && command.broken_share <= 1.0)) {
-    return InvalidArgumentError(
-        StrCat("--broken-share is ", command.broken_share, "; it must be 0 to 1"));
-  }
   StatusOr<std::optional<ColumnFile>> columns = ReadColumns(command, has_labels);
   if (!columns.ok()) return Of("--columns", InvalidArgumentError(columns.status().message()));
   StatusOr<std::unique_ptr<ClickReader>> log = ClickReader::Open(
@@ -98,6 +94,10 @@ Status OfData(const Status& status) {
 }
 
 Status TakeFiles(TrainCommand* command) {
+  if (!(command->broken_share >= 0.0 && command->broken_share <= 1.0)) {
+    return InvalidArgumentError(
+        StrCat("--broken-share is ", command->broken_share, "; it must be 0 to 1"));
+  }
   const auto take = [](const char* option, std::vector<std::string>* words) {
     StatusOr<std::vector<std::string>> files = FilesOf(*words);
     if (!files.ok()) return Of(option, files.status());

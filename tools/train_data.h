@@ -15,7 +15,8 @@
 namespace embank {
 
 // Replaces --data and --eval, whose words are files, directories, patterns or "-", by their files,
-// once for all epochs and evaluations. The statuses of FilesOf name the option.
+// once for all epochs and evaluations. INVALID_ARGUMENT: --broken-share. The statuses of FilesOf
+// name the option.
 Status TakeFiles(TrainCommand* command);
 
 // Opens the files of a log: Criteo's format, or that of --columns or of the checkpoint. `option` is

@@ -384,16 +384,16 @@ TEST(TrainCommandLine, WrongFilesAreNoWrongUse) {
   WriteFile(path + "header", "a,\"b\n1,2\n");
   WriteFile(path + "other", "a,c\n1,2\n");
   for (const auto& [name, message] : std::vector<std::pair<std::string, std::string>>{
-           {"parquet", "is a Parquet file"},
-           {"empty", "is empty"},
-           {"header", "the first line has an open quotation mark"},
-           {"other", "the file has no column 'b'"},
-           {"missing", "cannot open"}}) {
+           {"parquet", " is a Parquet file"},
+           {"empty", ": is empty"},
+           {"header", ": the first line has an open quotation mark"},
+           {"other", ": the file has no column 'b'"},
+           {"missing", ": cannot open"}}) {
     const std::string run = "--model ffnn --columns " + path + "columns --data " + path;
     for (const std::string& arguments : {run + name, run + "good --eval " + path + name}) {
       const Ended ended = Train(arguments);
       EXPECT_EQ(ended.exit_code, 1) << arguments << ": " << ended.output;
-      EXPECT_THAT(ended.output, HasSubstr(path + name + ": " + message)) << arguments;
+      EXPECT_THAT(ended.output, HasSubstr(path + name + message)) << arguments;
     }
   }
 }
