@@ -412,6 +412,37 @@ TEST(Csv, NamesAColumnThatIsNotThere) {
               HasSubstr("'c19', 'c20' and 3 more"));
 }
 
+TEST(Csv, SaysWhatToDoWithAFirstLineThatIsOfNoCsv) {
+  struct Case {
+    std::string columns, text, message;
+  };
+  const std::string named = "label a\nid b decimal\n";
+  const std::string numbered = "header no\nlabel 2\nid 1 decimal\n";
+  for (const Case& c :
+       {Case{named, "a|b\n1|2\n", "it has 'a|b'; the separator '|' is not read: write tabs"},
+        Case{named,
+             "a\x01"
+             "b\n",
+             "it has 'a\\x01b'; Hive's separator is not read: write tabs"},
+        Case{named, "a::b\n1::2\n", "the separator '::' is not read: write tabs in its place"},
+        Case{numbered, "1::2::3|4\n", "columns 1 to 1; the separator '::' is not read"},
+        Case{numbered, "1\t2\n", "columns 1 to 1; the column file may lack 'separator tab'"},
+        Case{numbered, "1\n", "no column '2': its first line has columns 1 to 1"},
+        Case{"header no\nlabel a\n", "a,b\n", "columns are named by their numbers"},
+        Case{"label 2\nid 1 text\n", "1,5\n", "the column file may lack 'header no'"},
+        Case{named, "\n1,2\n", "the first line is blank: remove it"},
+        Case{named, "b,c\n1,2\n", "it has 'b', 'c'; a prediction alone needs no labels"},
+        Case{named, "{\"a\": 1, \"b\": 2}\n", "lines of JSON are not read: write them as CSV"},
+        Case{named, "{\"a\":1,\"b\":2}\n", "lines of JSON are not read: write them as CSV"},
+        Case{named, "a,\"b\n1,2\n", "an open quotation mark: \"a,\\\"b\""},
+        Case{named, std::string("a\0b\n", 4), "'a\\x00b'; the file is no text"},
+        Case{named, "a,b,b\n1,2,3\n", "the header has column 'b' twice; give one of them another"},
+        Case{named + "dense b\n", "a,b\n1,2\n",
+             "the column file names column 'b' twice; remove"}}) {
+    EXPECT_THAT(MessageOf(ReadCsv(c.columns, c.text).status()), HasSubstr(c.message));
+  }
+}
+
 TEST(Csv, HasColumnsOfAnyName) {
   const ClickBatch batch = *ReadCsv(
       "label \"is it a \"\"click\"\"\"\nid \" a\" decimal\nid \"a,b\" decimal\nid # decimal\n"

@@ -15,15 +15,16 @@ bool IsNumber(std::string_view name) {
   return std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The first characters of a text in quotation marks; what cannot be printed is escaped.
-std::string Quoted(std::string_view text) {
-  std::string quoted = "\"";
+}  // namespace
+
+std::string ShownText(std::string_view text, char mark) {
+  std::string quoted(1, mark);
   for (size_t shown = 0; !text.empty() && shown < kShownCharacters; ++shown) {
     const auto byte = static_cast<uint8_t>(text[0]);
     const size_t bytes = Utf8CharacterBytes(text);
     if (byte == '\t') {
       quoted += "\\t";
-    } else if (byte == '"' || byte == '\\') {
+    } else if (text[0] == mark || byte == '\\') {
       quoted += '\\';
       quoted += text[0];
     } else if (bytes == 0 || byte < ' ' || byte == 0x7F) {
@@ -33,15 +34,14 @@ std::string Quoted(std::string_view text) {
     }
     text.remove_prefix(std::max<size_t>(bytes, 1));
   }
-  return quoted + (text.empty() ? "\"" : "...\"");
+  if (!text.empty()) quoted += "...";
+  return quoted + mark;
 }
-
-}  // namespace
 
 std::string TextOf(const BrokenKind& kind) {
   std::string text = StrCat(kind.file, ", line ", kind.number, ": ", DefectText(kind.defect));
   const BadField& bad = kind.bad;
-  if (!bad.text.empty() || !bad.column.empty()) StrAppend(&text, ": ", Quoted(bad.text));
+  if (!bad.text.empty() || !bad.column.empty()) StrAppend(&text, ": ", ShownText(bad.text));
   if (!bad.column.empty()) {
     const char* const mark = IsNumber(bad.column) ? "" : "'";
     StrAppend(&text, " in column ", mark, bad.column, mark);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/data/line_parser.h"
@@ -18,6 +19,9 @@ struct BrokenKind {
   uint64_t number = 0;  // in the file
   uint64_t count = 1;
 };
+
+// Returns the first characters of a text between marks; those that cannot be printed are escaped.
+std::string ShownText(std::string_view text, char mark = '"');
 
 // Returns a phrase with file, line, column, text and count of a kind:
 //   log.csv, line 7: a dense feature is no number: "3O" in column 'age' (17 such lines)

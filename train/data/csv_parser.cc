@@ -8,6 +8,7 @@
 #include "base/nearest_word.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "train/data/broken_lines.h"
 #include "train/data/field_value.h"
 #include "train/data/id_reader.h"
 #include "train/data/log_value.h"
@@ -77,32 +78,60 @@ class Fields {
 
 constexpr size_t kShownNames = 20;
 
-// A remedy for a first line that seems to have another separator; empty: it does not.
-std::string OtherSeparator(const std::vector<std::string>& names) {
-  constexpr std::pair<char, const char*> kPossible[] = {
-      {'\t', "tab"}, {';', "semicolon"}, {',', "comma"}, {' ', "space"}};
-  if (names.size() != 1) return "";
-  for (const auto& [separator, name] : kPossible) {
-    if (names[0].find(separator) == std::string::npos) continue;
-    return StrCat("; the column file may lack 'separator ", name, "'");
+constexpr std::string_view kJson =
+    "; lines of JSON are not read: write them as CSV (in Python: "
+    "pandas.read_json(path, lines=True).to_csv('log.csv', index=False))";
+
+// A remedy for a first line that is not of CSV, or seems to have another separator; empty: there is
+// none.
+std::string RemedyOf(std::string_view first_line, size_t columns) {
+  struct Separator {
+    std::string_view text, remedy;
+  };
+  constexpr Separator kPossible[] = {
+      {"\t", "the column file may lack 'separator tab'"},
+      {";", "the column file may lack 'separator semicolon'"},
+      {"::", "the separator '::' is not read: write tabs in its place (sed 's/::/\\t/g')"},
+      {"\x01", "Hive's separator is not read: write tabs in its place (tr '\\001' '\\t')"},
+      {",", "the column file may lack 'separator comma'"},
+      {"|", "the separator '|' is not read: write tabs in its place (tr '|' '\\t')"},
+      {" ", "the column file may lack 'separator space'"}};
+  if (first_line.starts_with('{') || first_line.starts_with("[{")) return std::string(kJson);
+  if (first_line.empty()) return "; the first line is blank: remove it";
+  if (first_line.find('\0') != std::string_view::npos) {
+    return "; the file is no text: write it as CSV in UTF-8";
+  }
+  if (columns != 1) return "";
+  for (const auto& [separator, remedy] : kPossible) {
+    if (first_line.find(separator) != std::string_view::npos) return StrCat("; ", remedy);
   }
   return "";
 }
 
-Status NoColumn(const std::string& name, const std::vector<std::string>& names, bool has_header) {
+bool HasDigitsAlone(std::string_view name) {
+  return std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// `remedy` is one of RemedyOf, `otherwise` one that is told where there is no better one.
+Status NoColumn(const std::string& name, const std::vector<std::string>& names, bool has_header,
+                const std::string& remedy, const char* otherwise) {
   std::string text = StrCat("the file has no column '", name, "'");
   if (!has_header) {
     StrAppend(&text, ": its first line has columns 1 to ", names.size());
-    return NotFoundError(text + OtherSeparator(names));
+    if (!remedy.empty()) return NotFoundError(text + remedy);
+    if (HasDigitsAlone(name)) return NotFoundError(text + otherwise);
+    return NotFoundError(text + "; with 'header no' columns are named by their numbers");
   }
   const std::string nearest = NearestWord(name, names);
   if (!nearest.empty()) StrAppend(&text, ", but '", nearest, "'");
   text += ": it has ";
   for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) {
-    StrAppend(&text, i == 0 ? "'" : ", '", names[i], "'");
+    StrAppend(&text, i == 0 ? "" : ", ", ShownText(names[i], '\''));
   }
   if (names.size() > kShownNames) StrAppend(&text, " and ", names.size() - kShownNames, " more");
-  return NotFoundError(text + OtherSeparator(names));
+  if (!remedy.empty()) return NotFoundError(text + remedy);
+  if (HasDigitsAlone(name)) return NotFoundError(text + "; the column file may lack 'header no'");
+  return NotFoundError(nearest.empty() ? text + otherwise : text);
 }
 
 // A label as data frames and SQL engines write it.
@@ -122,44 +151,56 @@ StatusOr<std::unique_ptr<CsvParser>> CsvParser::Create(const ColumnFile& columns
   for (std::string_view field; fields.Next(&field);) {
     names.push_back(columns.has_header ? std::string(field) : StrCat(names.size() + 1));
   }
-  if (fields.is_broken()) return InvalidArgumentError("the first line has an open quotation mark");
+  const std::string remedy = RemedyOf(first_line, names.size());
+  if (fields.is_broken()) {
+    return InvalidArgumentError(
+        StrCat("the first line has an open quotation mark: ", ShownText(first_line), remedy));
+  }
   if (has_labels && columns.label.empty()) {
-    return InvalidArgumentError("column file: there is no label");
+    return InvalidArgumentError("column file: there is no label; add a statement label COLUMN");
   }
   std::unique_ptr<CsvParser> parser(new CsvParser(columns, std::move(names), has_labels));
-  EMBANK_RETURN_IF_ERROR(parser->Place());
+  EMBANK_RETURN_IF_ERROR(parser->Place(remedy));
   return parser;
 }
 
 CsvParser::CsvParser(const ColumnFile& columns, std::vector<std::string> names, bool has_labels)
     : file_(columns), names_(std::move(names)), has_labels_(has_labels), uses_(names_.size()) {}
 
-Status CsvParser::PlaceOne(const std::string& name, Column column) {
+Status CsvParser::PlaceOne(const std::string& name, Column column, const std::string& remedy) {
   const auto place = std::ranges::find(names_, name);
-  if (place == names_.end()) return NoColumn(name, names_, file_.has_header);
+  if (place == names_.end()) {
+    return NoColumn(name, names_, file_.has_header, remedy,
+                    column.use == Use::kLabel ? "; a prediction alone needs no labels" : "");
+  }
   Column& placed = uses_[static_cast<size_t>(place - names_.begin())];
-  if (placed.use != Use::kIgnored || std::find(place + 1, names_.end(), name) != names_.end()) {
-    return InvalidArgumentError(StrCat("column '", name, "' is there or named twice"));
+  if (placed.use != Use::kIgnored) {
+    return InvalidArgumentError(
+        StrCat("the column file names column '", name, "' twice; remove one of its statements"));
+  }
+  if (std::find(place + 1, names_.end(), name) != names_.end()) {
+    return InvalidArgumentError(
+        StrCat("the header has column '", name, "' twice; give one of them another name"));
   }
   placed = column;
   return OkStatus();
 }
 
-Status CsvParser::Place() {
-  if (has_labels_) EMBANK_RETURN_IF_ERROR(PlaceOne(file_.label, {.use = Use::kLabel}));
+Status CsvParser::Place(const std::string& remedy) {
+  if (has_labels_) EMBANK_RETURN_IF_ERROR(PlaceOne(file_.label, {.use = Use::kLabel}, remedy));
   for (uint32_t i = 0; i < file_.dense.size(); ++i) {
     const DenseColumn& dense = file_.dense[i];
     const auto feature = static_cast<uint32_t>(columns_.dense.size());
     EMBANK_RETURN_IF_ERROR(
-        PlaceOne(dense.name, {.use = Use::kDense, .number = i, .feature = feature}));
+        PlaceOne(dense.name, {.use = Use::kDense, .number = i, .feature = feature}, remedy));
     columns_.dense.push_back(dense.name);
     if (dense.has_flag) columns_.dense.push_back(dense.name + ".missing");
   }
   for (uint32_t i = 0; i < file_.ids.size(); ++i) {
     const IdColumn& id = file_.ids[i];
     const auto bag = static_cast<uint32_t>(bags_.size());
-    EMBANK_RETURN_IF_ERROR(
-        PlaceOne(id.name, {.use = id.is_bag ? Use::kBag : Use::kId, .number = i, .feature = bag}));
+    EMBANK_RETURN_IF_ERROR(PlaceOne(
+        id.name, {.use = id.is_bag ? Use::kBag : Use::kId, .number = i, .feature = bag}, remedy));
     if (id.is_bag) bags_.push_back({.feature = i});
     columns_.tables.push_back(id.table.empty() ? id.name : id.table);
     columns_.ids.push_back(id.name);

@@ -38,8 +38,9 @@ class CsvParser final : public LineParser {
   };
 
   CsvParser(const ColumnFile& columns, std::vector<std::string> names, bool has_labels);
-  Status Place();
-  Status PlaceOne(const std::string& name, Column column);
+  // A column that is not there is told with a remedy, which may be empty.
+  Status Place(const std::string& remedy);
+  Status PlaceOne(const std::string& name, Column column, const std::string& remedy);
   LineDefect Take(const Column& column, std::string_view field, ClickRow* row,
                   std::string_view* wrong) const;
   LineDefect TakeLabel(std::string_view field, ClickRow* row) const;
