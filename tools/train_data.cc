@@ -44,9 +44,13 @@ StatusOr<std::optional<ColumnFile>> ReadColumns(const TrainCommand& command, boo
   } else if (text.empty() || text.ends_with(kCriteoFormat)) {
     return std::optional<ColumnFile>();
   }
-  EMBANK_ASSIGN_OR_RETURN(ColumnFile columns, ParseColumnFile(text, has_labels));
-  columns.rules = std::min(columns.rules, command.rules);
-  return std::optional(std::move(columns));
+  StatusOr<ColumnFile> columns = ParseColumnFile(text, has_labels);
+  if (!columns.ok()) {
+    const std::string file = command.columns.empty() ? "the checkpoint" : command.columns;
+    return Status(columns.status().code(), StrCat(file, ": ", columns.status().message()));
+  }
+  columns->rules = std::min(columns->rules, command.rules);
+  return std::optional(*std::move(columns));
 }
 
 // A file that was shorter at the checkpoint keeps its head, so that lines may be appended to it.

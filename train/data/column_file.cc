@@ -65,8 +65,10 @@ StatusOr<Words> SplitWords(std::string_view line) {
     if (line.empty()) return words;
     std::string& word = words.emplace_back();
     if (line.front() == '"') {
+      const std::string_view from = line;
       if (!TakeQuoted(&line, &word)) {
-        return InvalidArgumentError("a quotation mark is missing, or a blank behind one");
+        return InvalidArgumentError(
+            StrCat("a quotation mark is missing, or a blank behind one, in ", from));
       }
       continue;
     }
@@ -134,9 +136,12 @@ Status ReadHeader(const Words& words, ColumnFile* columns) {
 }
 
 Status ReadLabel(const Words& words, ColumnFile* columns) {
-  if (!columns->label.empty()) return InvalidArgumentError("there are two labels");
   if (words.size() != 2 && (words.size() != 4 || words[2] != "at-least")) {
     return NotUnderstood(words.back(), "label COLUMN, or label COLUMN at-least NUMBER");
+  }
+  if (!columns->label.empty()) {
+    return InvalidArgumentError(StrCat("there are two labels, '", columns->label, "' and '",
+                                       words[1], "'; remove one of the statements"));
   }
   columns->label = words[1];
   if (words.size() == 2) return OkStatus();
@@ -289,7 +294,9 @@ Status CheckFormat(const ColumnFile& columns, bool needs_label) {
   }
   if (columns.format == LogFormat::kCsv) {
     if (!columns.label.empty() || !needs_label) return OkStatus();
-    return InvalidArgumentError("column file: there is no label");
+    return InvalidArgumentError(
+        "column file: there is no label; add a statement label COLUMN, or label COLUMN at-least "
+        "NUMBER");
   }
   if (!columns.label.empty() || !columns.dense.empty() || !columns.ids.empty()) {
     return InvalidArgumentError(
