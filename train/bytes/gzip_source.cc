@@ -70,7 +70,8 @@ class GzipSource final : public ByteSource {
     // Z_BUF_ERROR: it waits for more of the file.
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       return DataLossError(
-          StrCat(name_, ": damaged .gz: ", stream_.msg != nullptr ? stream_.msg : zError(result)));
+          StrCat(name_, ": damaged .gz: ", stream_.msg != nullptr ? stream_.msg : zError(result),
+                 "; copy the file anew"));
     }
     if (result == Z_STREAM_END) member_is_open_ = false;
     return size - stream_.avail_out;

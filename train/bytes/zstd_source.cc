@@ -33,7 +33,8 @@ class ZstdSource final : public ByteSource {
       }
       const size_t result = ZSTD_decompressStream(stream_.get(), &output, &waiting_);
       if (ZSTD_isError(result) != 0) {
-        return DataLossError(StrCat(name_, ": damaged .zst: ", ZSTD_getErrorName(result)));
+        return DataLossError(
+            StrCat(name_, ": damaged .zst: ", ZSTD_getErrorName(result), "; copy the file anew"));
       }
       frame_is_open_ = result != 0;
     }

@@ -68,7 +68,10 @@ Status AppendDirectory(const std::string& path, Paths* files) {
                                        " in it, whose files are not read; give '", path,
                                        "/*' for all files and directories in it, or name files"));
   }
-  if (found.empty()) return NotFoundError(StrCat(path, ": is a directory without files"));
+  if (found.empty()) {
+    return NotFoundError(StrCat(
+        path, ": is a directory without files, but for those whose names begin with . or _"));
+  }
   std::ranges::sort(found, ComesBefore);
   files->insert(files->end(), found.begin(), found.end());
   return OkStatus();

@@ -41,7 +41,7 @@ StatusOr<std::unique_ptr<ClickReader>> ClickReader::Open(std::vector<std::string
       new ClickReader(std::move(files), std::move(format), broken_share_max));
   EMBANK_RETURN_IF_ERROR(reader->OpenNext());
   if (reader->log_.parser == nullptr) {
-    return InvalidArgumentError(StrCat(reader->log_.name, ": is empty"));
+    return InvalidArgumentError(StrCat(reader->log_.name, ": is empty; give a log with lines"));
   }
   reader->columns_ = reader->log_.parser->columns();
   EMBANK_RETURN_IF_ERROR(reader->CheckFiles());
@@ -170,7 +170,9 @@ Status ClickReader::CheckShare(uint64_t judged_min) const {
                             " may be (--broken-share)");
   for (const BrokenKind& kind : broken_.kinds) StrAppend(&text, "; ", TextOf(kind));
   if (!format_.columns && broken_.count == judged) {
-    text += "; a log that has not Criteo's format needs --columns FILE (docs/training.md)";
+    text +=
+        "; without --columns FILE (docs/training.md) lines have Criteo's format: a label, 13 "
+        "integers and 26 ids, with tabs between them";
   }
   return InvalidArgumentError(text);
 }
