@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -218,9 +219,49 @@ std::optional<int> Parse(CLI::App* app, int argc, char** argv) {
   return std::nullopt;
 }
 
+// The option by which a person has given what a message of the library is about. Empty: none.
+std::string_view OptionOf(std::string_view message) {
+  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+      {"batch is", "--batch"},
+      {"create directory", "--path"},
+      {"dim is", "--dim"},
+      {"dram_bytes", "--dram-mib"},
+      {"excluded", "--exclude"},
+      {"flush_iters", "--hot-every"},
+      {"groups", "--groups"},
+      {"hbm_bytes", "--hbm-mib"},
+      {"micro_batches", "--micro-batches"},
+      {"model is", "--model"},
+      {"open ", "--path"},
+      {"pmem_bytes", "--pmem-mib"},
+      {"pmem_path", "--pmem"},
+      {"seed", "--seed"},
+      {"slices", "--slices"},
+      {"ssd_bytes", "--ssd-mib"},
+      {"the checkpoint is of", "--path"},
+      {"the data have no id features", "--columns"},
+      {"the dim of", "--dim"},
+      {"the factor of the schedule", "--schedule-factor"},
+      {"the rule of dense parameters: learning_rate", "--dense-rate"},
+      {"the rule of dense parameters: max_gradient_norm", "--dense-clip"},
+      {"the rule of dense parameters: weight_decay", "--dense-decay"},
+      {"the rule of rows: learning_rate", "--row-rate"},
+      {"the rule of rows: max_gradient_norm", "--row-clip"},
+      {"the rule of rows: weight_decay", "--row-decay"},
+      {"the schedule", "--schedule-steps"},
+      {"warmup_iters", "--hot-warmup"},
+      {"worker_threads", "--threads"}};
+  for (const auto& [begin, option] : kOptions) {
+    if (message.starts_with(begin)) return option;
+  }
+  return "";
+}
+
 int ExitCodeOf(const Status& status) {
   if (status.ok()) return 0;
-  std::fprintf(stderr, "embank-train: %s\n", std::string(status.message()).c_str());
+  const std::string_view option = OptionOf(status.message());
+  std::fprintf(stderr, "embank-train: %s%s%s\n", std::string(option).c_str(),
+               option.empty() ? "" : ": ", std::string(status.message()).c_str());
   return IsInvalidArgument(status) ? kExitUsage : kExitFailed;
 }
 
@@ -234,6 +275,8 @@ int Main(int argc, char** argv) {
   const Use uses[] = {{AddPredict(&app, &use_command), RunPredict},
                       {AddEvaluate(&app, &use_command), RunEvaluate},
                       {AddDescribe(&app, &use_command), RunDescribe}};
+  CheckNumbers(&app);
+  for (const Use& use : uses) CheckNumbers(use.app);
   const std::string problem = ProblemOf(app, uses, argc, argv);
   if (!problem.empty()) {
     std::fputs(problem.c_str(), stderr);

@@ -126,7 +126,7 @@ StatusOr<bool> Evaluations::Evaluate(Trainer* trainer, DataPosition position,
   EMBANK_ASSIGN_OR_RETURN(Scores scores, EvaluateAll(source.get(), trainer, command_.trainer.batch,
                                                      [&](double, uint64_t) { return goes_on(); }));
   if (last_.samples() == 0 && log_ != nullptr) PrintBroken(log_->broken_lines());
-  if (scores.samples() == 0) return DataLossError("the data of the evaluation have no sample");
+  if (scores.samples() == 0) return NoSample("--eval", command_.eval, "evaluation");
   last_ = std::move(scores);
   last_step_ = trainer->steps();
   const bool is_best = !best_ || IsLessLoss(last_.loss(), best_->loss);

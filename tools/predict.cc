@@ -82,7 +82,8 @@ Status CheckOut(const ModelCommand& command) {
   for (const std::string& file : *files) {
     std::error_code error;
     if (!std::filesystem::equivalent(command.out, file, error)) continue;
-    return InvalidArgumentError(StrCat("--out: ", command.out, " is a file of --data"));
+    return InvalidArgumentError(
+        StrCat("--out: ", command.out, " is a file of --data; give another one"));
   }
   return OkStatus();
 }
@@ -201,7 +202,7 @@ Status RunEvaluate(const ModelCommand& command) {
   EMBANK_RETURN_IF_ERROR(OfData(scores.status()));
   PrintBroken(model.log->broken_lines());
   if (scores->samples() == 0) {
-    return DataLossError(StrCat("--data: ", command.log.data[0], " has no sample"));
+    return NoSample("--data", command.log.data, "evaluation");
   }
   std::printf("logloss  %s\nauc      %s\nsamples  %s\n", StrCat(scores->loss()).c_str(),
               StrCat(scores->auc()).c_str(), StrCat(scores->samples()).c_str());

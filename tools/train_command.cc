@@ -1,7 +1,10 @@
 #include "tools/train_command.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -127,7 +130,8 @@ Status CheckWritable(const char* option, const std::string& path) {
   if (path.empty()) return OkStatus();
   std::FILE* const file = std::fopen(path.c_str(), "a");
   if (file != nullptr && std::fclose(file) == 0) return OkStatus();
-  return InvalidArgumentError(StrCat(option, ": cannot write ", path));
+  return InvalidArgumentError(
+      StrCat(option, ": cannot write ", path, ": ", std::generic_category().message(errno)));
 }
 
 void AddDataOptions(CLI::App* app, TrainCommand* command) {
@@ -215,7 +219,11 @@ void AddStoreOptions(CLI::App* app, TrainCommand* command) {
 Status TakeTrainedModel(TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
   const StatusOr<TrainedModel> trained = ReadTrainedModel(trainer.store.path);
-  if (IsNotFound(trained.status())) return OkStatus();
+  if (IsNotFound(trained.status())) {
+    std::fprintf(stderr, "--resume: there is no model in %s yet; a new training begins\n",
+                 trainer.store.path.c_str());
+    return OkStatus();
+  }
   EMBANK_RETURN_IF_ERROR(trained.status());
   const TrainerOptions& known = trained->text.options;
   command->model = known.model.name;
@@ -252,6 +260,30 @@ Status TakeDims(TrainCommand* command) {
   command->trainer.dims.clear();
   for (const IdFieldSchema& field : schema.fields) command->trainer.dims.push_back(field.dim);
   return OkStatus();
+}
+
+void CheckNumbers(CLI::App* app) {
+  // A negative whole number would become a large one.
+  const CLI::Validator whole(
+      [](const std::string& text) {
+        const char* const digits = text.c_str() + (text.starts_with('+') ? 1 : 0);
+        char* end = nullptr;
+        std::strtoull(digits, &end, 0);
+        const bool is_whole = *digits >= '0' && *digits <= '9' && *end == '\0';
+        return is_whole ? "" : StrCat(text, " is no whole number of 0 or more");
+      },
+      "");
+  const CLI::Validator any(
+      [](const std::string& text) {
+        char* end = nullptr;
+        std::strtod(text.c_str(), &end);
+        return !text.empty() && *end == '\0' ? "" : StrCat(text, " is no number");
+      },
+      "");
+  for (CLI::Option* const option : app->get_options()) {
+    if (option->get_type_name() == "UINT") option->check(whole);
+    if (option->get_type_name() == "FLOAT") option->check(any);
+  }
 }
 
 void AddBrokenShare(CLI::App* app, TrainCommand* command) {

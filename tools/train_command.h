@@ -65,13 +65,16 @@ struct TrainCommand {
 void AddOptions(CLI::App* app, TrainCommand* command);
 
 // Replaces all options of the model, and the settings, by those of the checkpoint of --path;
-// without a checkpoint nothing changes. Parse the command line again then: options that were given
-// stay. Statuses but NOT_FOUND: see ReadTrainedModel.
+// without a checkpoint nothing changes, and a line says so. Parse the command line again then:
+// options that were given stay. Statuses but NOT_FOUND: see ReadTrainedModel.
 Status TakeTrainedModel(TrainCommand* command);
 
 // Checks that options go together and completes those of the trainer. INVALID_ARGUMENT names the
 // option.
 Status Complete(TrainCommand* command);
+
+// Lets all options that are numbers name what was given in their place.
+void CheckNumbers(CLI::App* app);
 
 // Adds --broken-share.
 void AddBrokenShare(CLI::App* app, TrainCommand* command);

@@ -41,6 +41,17 @@ Status WriteWeights(std::span<const float> weights, const std::string& path) {
   return WriteText({reinterpret_cast<const char*>(weights.data()), weights.size_bytes()}, path);
 }
 
+// Adds a remedy where the options are of another model than that of the checkpoint.
+Status WhyOther(const Status& status) {
+  const std::string_view message = status.message();
+  const bool is_other =
+      message.find("of another model") != message.npos || message.starts_with("seed");
+  if (!is_other) return status;
+  return Status(status.code(), StrCat(message,
+                                      "; leave the option out, so that the checkpoint has it, or "
+                                      "give another --path"));
+}
+
 double SecondsSince(uint64_t begin_ns) {
   return static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-9;
 }
@@ -64,6 +75,12 @@ Status WriteText(std::string_view text, const std::string& path) {
   const bool is_closed = file != nullptr && std::fclose(file) == 0;
   if (is_written && is_closed) return OkStatus();
   return UnavailableError(StrCat("cannot write ", path));
+}
+
+Status NoSample(const char* option, std::span<const std::string> words, const char* of) {
+  return DataLossError(StrCat(option, ": ", words.empty() ? "" : StrCat(words[0], ": "),
+                              "the data of the ", of,
+                              " have no sample; give a log with lines behind its header"));
 }
 
 void PrintBroken(const BrokenLines& broken) {
@@ -100,7 +117,9 @@ Status TrainRun::Open() {
   EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_, log_));
   EMBANK_ASSIGN_OR_RETURN(columns.format, FormatOfData(command_));
   EMBANK_RETURN_IF_ERROR(CheckOrder(command_, columns.data));
-  EMBANK_ASSIGN_OR_RETURN(trainer_, Trainer::Open(command_.trainer, columns));
+  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(command_.trainer, columns);
+  if (!trainer.ok()) return WhyOther(trainer.status());
+  trainer_ = *std::move(trainer);
   if (trainer_->steps() > 0 && !command_.resume) {
     return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
                                           ": give --resume, or another directory"));
@@ -235,7 +254,7 @@ Status TrainRun::Train() {
     if (!next.ok()) break;
     const ClickBatch* const batch = *next;
     if (batch == nullptr) {
-      if (trainer_->steps() == 0) return DataLossError("the data of the training have no sample");
+      if (trainer_->steps() == 0) return NoSample("--data", command_.data, "training");
       if (steps_ == 0) {
         std::fputs("all of the data have been trained: give other data, or more --epochs\n",
                    stderr);

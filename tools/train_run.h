@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -29,6 +30,10 @@ Status WriteText(std::string_view text, const std::string& path);
 
 // Names the first broken line of each kind on stderr, if there are any.
 void PrintBroken(const BrokenLines& broken);
+
+// DATA_LOSS: the data of an option, which `words` name, have no sample for a training or an
+// evaluation.
+Status NoSample(const char* option, std::span<const std::string> words, const char* of);
 
 // One thread.
 class TrainRun {

@@ -15,11 +15,13 @@ StatusOr<TrainedModel> ReadTrainedModel(const std::string& path) {
   const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
   StatusOr<Manifest> read = ReadNewestManifest(files.get(), path);
   if (IsNotFound(read.status())) {
-    return NotFoundError(StrCat("--path: there is no model in ", path, ", which is no store"));
+    return NotFoundError(StrCat("--path: there is no model in ", path,
+                                ", which is no store; give the directory of a training"));
   }
   EMBANK_ASSIGN_OR_RETURN(const Manifest manifest, std::move(read));
   if (manifest.checkpoint == 0) {
-    return NotFoundError(StrCat("--path: there is no model in ", path, " yet: no checkpoint"));
+    return NotFoundError(
+        StrCat("--path: there is no model in ", path, " yet: no checkpoint; train it first"));
   }
   TrainedModel model;
   EMBANK_ASSIGN_OR_RETURN(

@@ -87,7 +87,10 @@ Status CheckRule(const char* of, Optimizer optimizer, const UpdateRule& rule) {
 
 // All names and numbers that go with the features of the data.
 Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns) {
-  if (columns.ids.empty()) return InvalidArgumentError("the data have no id features");
+  if (columns.ids.empty()) {
+    return InvalidArgumentError(
+        "the data have no id features; a column file has id or bag COLUMN decimal, hex or text");
+  }
   if (!options.dims.empty() && options.dims.size() != columns.ids.size()) {
     return InvalidArgumentError(StrCat("there are ", options.dims.size(),
                                        " dims, and the data have ", columns.ids.size(),

@@ -346,7 +346,7 @@ TEST(TrainCommandLine, WrongDataAreNoWrongUse) {
   EXPECT_EQ(ended.exit_code, 1) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("lines are broken"));
   WriteFile(log, "user,item,click\n1,2,0\n");
-  EXPECT_THAT(Train("--data " + log).output, HasSubstr("needs --columns FILE"));
+  EXPECT_THAT(Train("--data " + log).output, HasSubstr("without --columns FILE"));
 }
 
 // The model up to there is there: more broken lines are allowed, and the run goes on.

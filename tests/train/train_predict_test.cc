@@ -222,7 +222,7 @@ TEST_F(Predicting, AnEvaluationIsThatOfTheTraining) {
   EXPECT_THAT(nothing.output, HasSubstr(At("empty") + ": is empty"));
   const Ended none = Train("evaluate --path " + At("run") + " --data " + At("empty"));
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_THAT(none.output, HasSubstr("has no sample"));
+  EXPECT_THAT(none.output, HasSubstr("the data of the evaluation have no sample"));
 }
 
 TEST_F(Predicting, AFailureLeavesNoPartOfTheScores) {
