@@ -300,6 +300,10 @@ Status Complete(TrainCommand* command) {
   if (command->data.empty() == command->generate.empty()) {
     return InvalidArgumentError("give either --data FILE or --generate SCHEMA");
   }
+  if (!command->columns.empty() && IsPipe({&command->columns, 1})) {
+    return InvalidArgumentError(StrCat("--columns: ", command->columns,
+                                       " is a pipe, and is read more than once; give a file"));
+  }
   if (command->samples == 0 || command->samples > kSamplesMax) {
     return InvalidArgumentError(
         StrCat("--samples is ", command->samples, "; it must be 1 to ", kSamplesMax));
