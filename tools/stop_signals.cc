@@ -27,16 +27,20 @@ StopSignals::StopSignals() {
     sigaction(kSignals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &noted, nullptr);
   }
+  struct sigaction ignored = {};
+  ignored.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignored, &pipe_before_);
 }
 
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  sigaction(SIGPIPE, &pipe_before_, nullptr);
 }
 
 const char* StopSignals::received() const {
   const int number = last_signal.load(std::memory_order_relaxed);
   if (number == 0) return nullptr;
-  return number == SIGINT ? "SIGINT" : "SIGTERM";
+  return number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
 }
 
 }  // namespace embank

@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as a wish that a loop sees between two steps.
+// SIGINT, SIGTERM and SIGHUP as a wish that a loop sees between two steps.
 #ifndef EMBANK_TOOLS_STOP_SIGNALS_H_
 #define EMBANK_TOOLS_STOP_SIGNALS_H_
 
@@ -9,7 +9,8 @@
 namespace embank {
 
 // While it lives, the first signal is noted, and a second one of any kind ends the process at once.
-// A signal that the process ignores stays ignored. At most one of them lives.
+// A signal that the process ignores stays ignored. So is SIGPIPE, because Ctrl-C also ends the
+// program to which the output goes, and a hang-up the terminal. At most one of them lives.
 class StopSignals {
  public:
   StopSignals();
@@ -21,9 +22,10 @@ class StopSignals {
   const char* received() const;
 
  private:
-  static constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
+  static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
 
   std::array<struct sigaction, kSignals.size()> before_ = {};
+  struct sigaction pipe_before_ = {};
 };
 
 }  // namespace embank
