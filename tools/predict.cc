@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -11,11 +12,11 @@
 #include "base/exact_text.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "base/threads/clock.h"
 #include "tools/model_command.h"
 #include "tools/numbered_samples.h"
 #include "tools/progress_text.h"
 #include "tools/score_file.h"
+#include "tools/stop_signals.h"
 #include "tools/train_data.h"
 #include "tools/train_run.h"
 #include "tools/trained_model.h"
@@ -27,8 +28,6 @@
 namespace embank {
 namespace {
 
-constexpr double kSecondsPerProgress = 5.0;
-
 // A trainer that predicts alone, and a log with the columns of its model.
 struct OpenedModel {
   std::unique_ptr<ClickReader> log;
@@ -36,24 +35,9 @@ struct OpenedModel {
   uint32_t batch = 0;
 };
 
-// Names the first difference of features of one kind. Empty: there is none.
-std::string DifferenceOf(const char* kind, const std::vector<std::string>& of_log,
-                         const std::vector<std::string>& of_model) {
-  if (of_log.size() != of_model.size()) {
-    return StrCat("have ", of_log.size(), " ", kind, " features, and the model ", of_model.size());
-  }
-  for (size_t i = 0; i < of_log.size(); ++i) {
-    if (of_log[i] == of_model[i]) continue;
-    return StrCat("have the ", kind, " feature \"", of_log[i], "\" where the model has \"",
-                  of_model[i], "\"");
-  }
-  return "";
-}
-
 Status CheckColumns(const TrainCommand& command, const ClickColumns& of_log,
                     const ClickColumns& of_model) {
-  std::string difference = DifferenceOf("dense", of_log.dense, of_model.dense);
-  if (difference.empty()) difference = DifferenceOf("id", of_log.ids, of_model.ids);
+  const std::string difference = DifferenceOf(of_log, of_model);
   if (difference.empty()) return OkStatus();
   return InvalidArgumentError(StrCat(
       command.columns.empty() ? StrCat("--data: the lines of ", command.data[0])
@@ -97,30 +81,9 @@ void AppendScores(std::span<const float> logits, const BrokenBeside& broken, std
   text->append(broken.behind, '\n');
 }
 
-// Tells every few seconds how far the use of a model is.
-class Progress {
- public:
-  // `fraction` of the data have been used: so many samples.
-  void Show(double fraction, uint64_t samples) {
-    const double seconds = Seconds();
-    if (seconds < next_line_) return;
-    next_line_ = seconds + kSecondsPerProgress;
-    std::fprintf(stderr, "%s%llu samples predicted, %.0f per second\n",
-                 ProgressText(fraction, 0.0, seconds).c_str(),
-                 static_cast<unsigned long long>(samples), PerSecond(samples));
-  }
-
-  double PerSecond(uint64_t samples) const { return static_cast<double>(samples) / Seconds(); }
-
- private:
-  double Seconds() const { return static_cast<double>(SteadyClock()->NowNs() - begin_ns_) * 1e-9; }
-
-  const uint64_t begin_ns_ = SteadyClock()->NowNs();
-  double next_line_ = kSecondsPerProgress;
-};
-
-// Writes the scores of all lines. Returns the number of samples.
-StatusOr<uint64_t> WriteScores(const OpenedModel& model, Progress* progress, ScoreFile* file) {
+// Writes the scores of all lines. Returns the number of samples. CANCELLED: a signal came.
+StatusOr<uint64_t> WriteScores(const OpenedModel& model, const std::optional<StopSignals>& signals,
+                               ProgressLines* progress, ScoreFile* file) {
   EMBANK_RETURN_IF_ERROR(file->Write("score\n"));
   NumberedSamples source(model.log.get());
   BatchAhead batches(&source, model.trainer.get(), model.batch);
@@ -129,6 +92,9 @@ StatusOr<uint64_t> WriteScores(const OpenedModel& model, Progress* progress, Sco
   uint64_t samples = 0;
   for (bool is_done = false; !is_done;) {
     EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
+    if (signals && signals->received() != nullptr) {
+      return CancelledError(StrCat(signals->received(), ": --out was not written"));
+    }
     is_done = batch == nullptr;
     logits.clear();
     if (!is_done) EMBANK_RETURN_IF_ERROR(model.trainer->Predict(*batch, &logits));
@@ -176,11 +142,15 @@ CLI::App* AddEvaluate(CLI::App* app, ModelCommand* command) {
 
 Status RunPredict(const ModelCommand& command) {
   EMBANK_RETURN_IF_ERROR(CheckOut(command));
+  // Before the file is there, which --data may be the directory of.
   EMBANK_ASSIGN_OR_RETURN(const OpenedModel model, OpenModel(command, /*has_labels=*/false));
   ScoreFile file(command.out);
   EMBANK_RETURN_IF_ERROR(file.Open());
-  Progress progress;
-  const StatusOr<uint64_t> samples = WriteScores(model, &progress, &file);
+  std::optional<StopSignals> signals;
+  // Elsewhere a signal leaves nothing to remove, and ends the process as usual.
+  if (file.has_part()) signals.emplace();
+  ProgressLines progress("samples predicted");
+  const StatusOr<uint64_t> samples = WriteScores(model, signals, &progress, &file);
   EMBANK_RETURN_IF_ERROR(OfData(samples.status()));
   EMBANK_RETURN_IF_ERROR(file.Finish());
   PrintBroken(model.log->broken_lines());
@@ -192,7 +162,7 @@ Status RunPredict(const ModelCommand& command) {
 
 Status RunEvaluate(const ModelCommand& command) {
   EMBANK_ASSIGN_OR_RETURN(const OpenedModel model, OpenModel(command, /*has_labels=*/true));
-  Progress progress;
+  ProgressLines progress("samples predicted");
   const auto show = [&](double fraction, uint64_t samples) {
     progress.Show(fraction, samples);
     return true;

@@ -35,4 +35,12 @@ std::string ProgressText(double fraction, double before, double seconds) {
   return text + "  ";
 }
 
+void ProgressLines::Show(double fraction, uint64_t count) {
+  const double seconds = Seconds();
+  if (seconds < next_line_) return;
+  next_line_ = seconds + kSecondsPerLine;
+  std::fprintf(stderr, "%s%llu %s, %.0f per second\n", ProgressText(fraction, 0.0, seconds).c_str(),
+               static_cast<unsigned long long>(count), what_, PerSecond(count));
+}
+
 }  // namespace embank

@@ -1,5 +1,7 @@
 #include "tools/score_file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -8,46 +10,63 @@
 #include "base/str_cat.h"
 
 namespace embank {
-
 namespace {
 
-// A link stays, and its file is replaced.
-std::string PlaceOf(const std::string& path) {
+// Follows the links of a path, also to a file that is not there yet.
+std::string PlaceOf(std::filesystem::path path) {
+  constexpr int kLinksMax = 40;  // as many as Linux follows
   std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path place = std::filesystem::weakly_canonical(path, error);
-  return error ? path : place.string();
-}
-
-// A rename would put a file in the place of a device.
-bool IsReplaced(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  return path != "-" &&
-         (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status));
+  for (int i = 0; i < kLinksMax && std::filesystem::is_symlink(path, error); ++i) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return path.string();
 }
 
 }  // namespace
 
-ScoreFile::ScoreFile(const std::string& path)
-    : path_(PlaceOf(path)),
-      is_replaced_(IsReplaced(path_)),
-      part_(is_replaced_ ? StrCat(path_, ".part") : path_) {}
+ScoreFile::ScoreFile(std::string path) : path_(std::move(path)) {}
 
 ScoreFile::~ScoreFile() {
-  if (file_ == nullptr || is_standard_output()) return;
+  if (file_ == nullptr || file_ == stdout) return;
   std::fclose(file_);
-  if (is_replaced_) std::remove(part_.c_str());
+  if (has_part()) std::remove(part_.c_str());
 }
 
 Status ScoreFile::Failed(const char* what, int error) const {
-  return UnavailableError(
-      StrCat("--out: cannot ", what, " ", part_, ": ", std::generic_category().message(error)));
+  return UnavailableError(StrCat("--out: cannot ", what, " ", has_part() ? part_ : path_, ": ",
+                                 std::generic_category().message(error)));
 }
 
 Status ScoreFile::Open() {
-  file_ = is_standard_output() ? stdout : std::fopen(part_.c_str(), "w");
+  std::error_code error;
+  // A file that the shell has opened for the output is no file to replace either.
+  if (path_ == "-" || std::filesystem::equivalent(path_, "/dev/stdout", error)) {
+    file_ = stdout;
+    return OkStatus();
+  }
+  const std::filesystem::file_status status = std::filesystem::status(path_, error);
+  if (std::filesystem::is_directory(status)) {
+    return InvalidArgumentError(StrCat("--out: ", path_, " is a directory; give a file in it"));
+  }
+  if (!std::filesystem::status_known(status)) return Failed("write", error.value());
+  const bool is_replaced =
+      !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+  if (is_replaced) return OpenPart();
+  file_ = std::fopen(path_.c_str(), "w");
   return file_ != nullptr ? OkStatus() : Failed("write", errno);
+}
+
+// A file of this name may be the user's own, or what a process left that was killed.
+Status ScoreFile::OpenPart() {
+  constexpr int kNamesMax = 100;
+  place_ = PlaceOf(path_);
+  for (int number = 1; number <= kNamesMax; ++number) {
+    part_ = StrCat(place_, ".part", number == 1 ? std::string() : StrCat(number));
+    file_ = std::fopen(part_.c_str(), "wx");
+    if (file_ != nullptr) return OkStatus();
+    if (errno != EEXIST) break;
+  }
+  return Failed("write", errno);
 }
 
 Status ScoreFile::Write(std::string_view text) {
@@ -56,13 +75,15 @@ Status ScoreFile::Write(std::string_view text) {
 }
 
 Status ScoreFile::Finish() {
-  if (is_standard_output()) return std::fflush(stdout) == 0 ? OkStatus() : Failed("write", errno);
+  if (std::fflush(file_) != 0) return Failed("write", errno);
+  if (file_ == stdout) return OkStatus();
+  if (has_part() && fsync(fileno(file_)) != 0) return Failed("write", errno);
   std::FILE* const file = std::exchange(file_, nullptr);
   const bool is_closed = std::fclose(file) == 0;
-  if (!is_replaced_) return is_closed ? OkStatus() : Failed("write", errno);
-  if (is_closed && std::rename(part_.c_str(), path_.c_str()) == 0) return OkStatus();
+  if (is_closed && !has_part()) return OkStatus();
+  if (is_closed && std::rename(part_.c_str(), place_.c_str()) == 0) return OkStatus();
   const Status failed = Failed(is_closed ? "rename" : "write", errno);
-  std::remove(part_.c_str());
+  if (has_part()) std::remove(part_.c_str());
   return failed;
 }
 

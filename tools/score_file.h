@@ -1,5 +1,4 @@
 // A text file that is whole or not there: it is written beside its place, and renamed at the end.
-// What is no regular file, such as a device or a pipe, is written as it is.
 #ifndef EMBANK_TOOLS_SCORE_FILE_H_
 #define EMBANK_TOOLS_SCORE_FILE_H_
 
@@ -14,25 +13,29 @@ namespace embank {
 // One thread. Without Finish it removes what it has written.
 class ScoreFile {
  public:
-  // A file at `path`, or the standard output for "-". Texts stay in what is no regular file.
-  explicit ScoreFile(const std::string& path);
+  // A file at `path`, or where a link at `path` leads. Each text stays where there is no file to
+  // replace: on the standard output for "-", in a device, in a named pipe.
+  explicit ScoreFile(std::string path);
   ~ScoreFile();
   ScoreFile(const ScoreFile&) = delete;
   ScoreFile& operator=(const ScoreFile&) = delete;
 
-  // Opens the file beside the place. Each call: UNAVAILABLE names the file and the error.
+  // Opens the file beside the place, with a name that no other file has. INVALID_ARGUMENT: the
+  // place is a directory. Each call: UNAVAILABLE names the file and the error.
   Status Open();
+  // Whether an end of the process would leave a file beside the place.
+  bool has_part() const { return !part_.empty(); }
   Status Write(std::string_view text);
-  // Closes it and puts it in its place, where it replaces another one.
+  // Closes it and puts it in its place, durable, where it replaces another one.
   Status Finish();
 
  private:
-  bool is_standard_output() const { return path_ == "-"; }
+  Status OpenPart();
   Status Failed(const char* what, int error) const;
 
   const std::string path_;
-  const bool is_replaced_;  // at the end
-  const std::string part_;  // what is written
+  std::string place_;  // behind all links
+  std::string part_;   // empty: it is written where it stays
   std::FILE* file_ = nullptr;
 };
 

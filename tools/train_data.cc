@@ -74,6 +74,19 @@ bool IsRegular(const std::string& file) {
   return file != kStandardInput && std::filesystem::is_regular_file(file, error);
 }
 
+std::string DifferenceOf(const char* kind, const std::vector<std::string>& of_log,
+                         const std::vector<std::string>& of_model) {
+  if (of_log.size() != of_model.size()) {
+    return StrCat("have ", of_log.size(), " ", kind, " features, and the model ", of_model.size());
+  }
+  for (size_t i = 0; i < of_log.size(); ++i) {
+    if (of_log[i] == of_model[i]) continue;
+    return StrCat("have the ", kind, " feature \"", of_log[i], "\" where the model has \"",
+                  of_model[i], "\"");
+  }
+  return "";
+}
+
 Status Of(const char* option, const Status& status) {
   return status.ok() ? status : Status(status.code(), StrCat(option, ": ", status.message()));
 }
@@ -177,6 +190,11 @@ Status CheckOrder(const TrainCommand& command, const DataName& data) {
   return InvalidArgumentError(StrCat("--shuffle is ", command.shuffle,
                                      ", and the checkpoint is in the same data with --shuffle ",
                                      in_their_order.shuffle, ": leave it out, or give other data"));
+}
+
+std::string DifferenceOf(const ClickColumns& of_log, const ClickColumns& of_model) {
+  const std::string difference = DifferenceOf("dense", of_log.dense, of_model.dense);
+  return difference.empty() ? DifferenceOf("id", of_log.ids, of_model.ids) : difference;
 }
 
 }  // namespace embank

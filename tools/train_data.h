@@ -45,6 +45,10 @@ StatusOr<std::string> FormatOfData(const TrainCommand& command);
 // says nothing of this one.
 Status CheckOrder(const TrainCommand& command, const DataName& data);
 
+// Names the first feature by which a log differs from a model: "have the id feature \"tags\" where
+// the model has \"user\"". Empty: all are the same.
+std::string DifferenceOf(const ClickColumns& of_log, const ClickColumns& of_model);
+
 }  // namespace embank
 
 #endif  // EMBANK_TOOLS_TRAIN_DATA_H_

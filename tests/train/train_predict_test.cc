@@ -147,13 +147,8 @@ TEST_F(Predicting, EachLineOfTheLogHasALineOfTheScores) {
   Train("predict --path " + At("run") + " --data " + At("broken") + " --out - | cat > " +
         At("printed"));
   EXPECT_EQ(LinesOf(TextIn(At("printed"))), expected);
-  // A pipe, like a device, stays what it is.
-  ASSERT_EQ(mkfifo(At("pipe").c_str(), 0600), 0);
-  const Ended told =
-      Train("predict --path " + At("run") + " --data " + At("broken") + " --out " + At("pipe") +
-            " 2>&1 & cat " + At("pipe") + " > " + At("piped") + "; wait");
-  EXPECT_TRUE(std::filesystem::is_fifo(At("pipe")));
-  EXPECT_EQ(LinesOf(TextIn(At("piped"))), expected);
+  const Ended told = Train("predict --path " + At("run") + " --data " + At("broken") + " --out " +
+                           At("scores.csv"));
   EXPECT_THAT(told.output, HasSubstr("5 broken lines were left out"));
   EXPECT_THAT(told.output, HasSubstr("line 2: "));
   EXPECT_THAT(told.output, HasSubstr("1000 samples predicted"));
@@ -236,16 +231,43 @@ TEST_F(Predicting, AFailureLeavesNoPartOfTheScores) {
   EXPECT_EQ(TextIn(At("scores.csv")), "those of yesterday\n");
   EXPECT_FALSE(std::filesystem::exists(At("scores.csv.part")));
   const Ended occupied =
-      Train("predict --path " + At("run") + " --data " + At("log") + " --out " + At("run"));
-  EXPECT_EQ(occupied.exit_code, 1) << occupied.output;
-  EXPECT_THAT(occupied.output, HasSubstr("--out: cannot write " + At("run") + ": Is a directory"));
-  WriteFile(At("target"), "");
-  std::filesystem::create_symlink(At("target"), At("link"));
-  EXPECT_EQ(Train("predict --path " + At("run") + " --data " + At("log") + " --out " + At("link"))
-                .exit_code,
-            0);
-  EXPECT_TRUE(std::filesystem::is_symlink(At("link")));
-  EXPECT_THAT(TextIn(At("target")), HasSubstr("score\n"));
+      Train("predict --path " + At("run") + " --data " + At("broken") + " --out " + At("run"));
+  EXPECT_EQ(occupied.exit_code, 2) << occupied.output;
+  EXPECT_THAT(occupied.output, HasSubstr("--out: " + At("run") + " is a directory; give a file"));
+  EXPECT_FALSE(std::filesystem::exists(At("run.part")));
+}
+
+TEST_F(Predicting, AFileBesideThePlaceStays) {
+  TrainOnViews("ffnn");
+  WriteFile(At("scores.csv.part"), "the user's own\n");
+  EXPECT_EQ(Scores("log").size(), 1001u);
+  EXPECT_EQ(TextIn(At("scores.csv.part")), "the user's own\n");
+  EXPECT_FALSE(std::filesystem::exists(At("scores.csv.part2")));
+}
+
+// They are written through, and no file takes their place.
+TEST_F(Predicting, ScoresGoIntoPipesAndBehindLinks) {
+  TrainOnViews("ffnn");
+  const std::vector<std::string> scores = Scores("log");
+  const std::string predict = "predict --path " + At("run") + " --data " + At("log") + " --out ";
+  ASSERT_EQ(mkfifo(At("pipe").c_str(), 0600), 0);
+  const Ended piped =
+      Train(predict + At("pipe") + " & cat " + At("pipe") + " > " + At("piped") + "; wait $!");
+  EXPECT_EQ(piped.exit_code, 0) << piped.output;
+  EXPECT_EQ(LinesOf(TextIn(At("piped"))), scores);
+  EXPECT_TRUE(std::filesystem::is_fifo(At("pipe")));
+  EXPECT_EQ(Train(predict + "/dev/stdout > " + At("printed")).exit_code, 0);
+  EXPECT_EQ(LinesOf(TextIn(At("printed"))), scores);
+  std::filesystem::create_directory(At("deeper"));
+  std::filesystem::create_symlink("deeper/link", At("link"));
+  std::filesystem::create_symlink("scores.csv", At("deeper/link"));
+  for (const char* const state : {"new", "replaced"}) {
+    EXPECT_EQ(Train(predict + At("link")).exit_code, 0) << state;
+    EXPECT_TRUE(std::filesystem::is_symlink(At("link"))) << state;
+    EXPECT_TRUE(std::filesystem::is_symlink(At("deeper/link"))) << state;
+    EXPECT_EQ(LinesOf(TextIn(At("deeper/scores.csv"))), scores) << state;
+    WriteFile(At("deeper/scores.csv"), "those of yesterday\n");
+  }
 }
 
 TEST_F(Predicting, TheColumnsOfAnotherFileAreThoseOfTheModel) {
