@@ -123,13 +123,34 @@ std::string ModelLines(const ModelText& text) {
   return lines + text.graph;
 }
 
-Status CheckSameLines(std::string_view of_checkpoint, std::string_view of_trainer) {
+// The option of embank-train that gives a line of the model.
+std::string_view OptionOf(std::string_view line) {
+  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+      {"model ", "--model"},
+      {"slices ", "--slices"},
+      {"seed ", "--seed"},
+      {"full tables ", "--forget"},
+      {"row optimizer ", "--row-optimizer"},
+      {"dense optimizer ", "--dense-optimizer"},
+      {"id feature ", "--dim or --columns"},
+      {"id features ", "--columns"},
+      {"id table ", "--columns"},
+      {"dense feature", "--columns"}};
+  const auto option =
+      std::ranges::find_if(kOptions, [&](const auto& one) { return line.starts_with(one.first); });
+  return option == std::end(kOptions) ? "its option" : option->second;
+}
+
+// `option` gives all lines; empty: each has an option of its own.
+Status CheckSameLines(std::string_view of_checkpoint, std::string_view of_trainer,
+                      std::string_view option) {
   while (!of_checkpoint.empty() || !of_trainer.empty()) {
     const std::string_view theirs = TakeLine(&of_checkpoint);
     const std::string_view ours = TakeLine(&of_trainer);
     if (theirs == ours) continue;
-    return FailedPreconditionError(StrCat("the checkpoint is of another model: it has \"", theirs,
-                                          "\", and this one \"", ours, "\""));
+    return FailedPreconditionError(StrCat(
+        "the checkpoint is of another model: it has \"", theirs, "\", and this one \"", ours,
+        "\"; leave ", option.empty() ? OptionOf(theirs) : option, " out, or give another --path"));
   }
   return OkStatus();
 }
@@ -414,11 +435,11 @@ StatusOr<ModelText> ParseModelText(std::string_view blob) {
 }
 
 Status CheckSameModel(const ModelText& of_checkpoint, const ModelText& of_trainer) {
-  EMBANK_RETURN_IF_ERROR(CheckSameLines(ModelLines(of_checkpoint), ModelLines(of_trainer)));
+  EMBANK_RETURN_IF_ERROR(CheckSameLines(ModelLines(of_checkpoint), ModelLines(of_trainer), ""));
   EMBANK_RETURN_IF_ERROR(CheckSameRate(of_checkpoint.options.row, of_trainer.options.row));
   const std::string_view theirs = of_checkpoint.columns.format;
   const std::string_view ours = of_trainer.columns.format;
-  return theirs.empty() || ours.empty() ? OkStatus() : CheckSameLines(theirs, ours);
+  return theirs.empty() || ours.empty() ? OkStatus() : CheckSameLines(theirs, ours, "--columns");
 }
 
 std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText& to) {

@@ -82,6 +82,9 @@ TEST_F(ClickFilesTest, NameTheWordForWhichThereIsNone) {
     EXPECT_TRUE(IsNotFound(status)) << name;
     EXPECT_THAT(std::string(status.message()), HasSubstr(directory_.path() + "/" + name));
   }
+  std::filesystem::create_directory(directory_.path() + "/empty/deeper");
+  EXPECT_THAT(std::string(Find({"empty"}).status().message()),
+              HasSubstr("give '" + directory_.path() + "/empty/*' for those of its directories"));
 }
 
 }  // namespace

@@ -127,7 +127,11 @@ TEST(CriteoReader, GoesOnAtAPosition) {
   ASSERT_TRUE(second->SkipTo(first->position()).ok());
   EXPECT_EQ(*ReadNumbers(second.get(), 9), (std::vector<float>{LogOfCount(2), LogOfCount(3)}));
   EXPECT_EQ(second->broken_lines().count, 1u);
-  EXPECT_EQ((*ClickReader::OpenCriteo(file.path()))->SkipTo(6).code(), StatusCode::kOutOfRange);
+  const Status behind = (*ClickReader::OpenCriteo(file.path(), kAnyShare))->SkipTo(6);
+  EXPECT_TRUE(IsOutOfRange(behind));
+  EXPECT_THAT(std::string(behind.message()),
+              HasSubstr("the data end behind line 5, and go on behind line 6 of the checkpoint; "
+                        "give all files that were trained, or other data"));
 }
 
 struct BrokenCase {

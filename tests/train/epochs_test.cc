@@ -236,6 +236,26 @@ TEST(Epochs, GoOnAtAnyPosition) {
               testing::HasSubstr("have 10 samples, and not 1000"));
 }
 
+TEST(Epochs, TellHowFarTheySkipped) {
+  const auto source = *Epochs::Open(
+      [](uint32_t) -> StatusOr<std::unique_ptr<ClickSource>> { return Data(5000); }, 2);
+  ClickBatch batch;
+  while (source->epoch() == 0) ASSERT_GT(*source->Next(900, &batch), 0u);
+  ASSERT_EQ(*source->Next(3100, &batch), 3100u);
+  const auto other = *Epochs::Open(
+      [](uint32_t) -> StatusOr<std::unique_ptr<ClickSource>> { return Data(5000); }, 2);
+  std::vector<std::pair<double, uint64_t>> told;
+  ASSERT_TRUE(other
+                  ->SkipTo(source->position(),
+                           [&](double fraction, uint64_t position) {
+                             told.emplace_back(fraction, position);
+                           })
+                  .ok());
+  EXPECT_EQ(told, (std::vector<std::pair<double, uint64_t>>{
+                      {0.256, 1024}, {0.512, 2048}, {0.768, 3072}, {1.0, 4000}}));
+  EXPECT_EQ(other->position(), source->position());
+}
+
 TEST(Epochs, TellThatOneCannotBeOpened) {
   const auto source = *Epochs::Open(
       [](uint32_t epoch) -> StatusOr<std::unique_ptr<ClickSource>> {

@@ -183,7 +183,8 @@ Status ClickReader::SkipTo(DataPosition position) {
     EMBANK_ASSIGN_OR_RETURN(const LineKind kind, NextLine());
     if (kind == LineKind::kEnd) {
       return OutOfRangeError(
-          StrCat(log_.name, ": the data have ", lines_, " lines, and not ", position.place));
+          StrCat(log_.name, ": the data end behind line ", lines_, ", and go on behind line ",
+                 position.place, " of the checkpoint; give all files that were trained, or other data"));
     }
   }
   return OkStatus();

@@ -1,5 +1,6 @@
 #include "train/samples/epochs.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -12,6 +13,8 @@ namespace {
 // No log has 2^48 lines.
 constexpr uint32_t kPositionBits = 48;
 constexpr uint64_t kPositionMask = (uint64_t{1} << kPositionBits) - 1;
+// Lines or samples, in milliseconds.
+constexpr uint64_t kSkippedAtOnce = 1024;
 
 }  // namespace
 
@@ -42,6 +45,11 @@ DataPosition Epochs::position() const {
 uint64_t Epochs::InEpoch(const DataPosition& position) { return position.place & kPositionMask; }
 
 Status Epochs::SkipTo(DataPosition position) {
+  return SkipTo(position, [](double, uint64_t) {});
+}
+
+Status Epochs::SkipTo(DataPosition position,
+                      FunctionRef<void(double fraction, uint64_t place)> show) {
   EMBANK_CHECK(position.place >= this->position().place);
   const uint64_t epoch = position.place >> kPositionBits;
   if (epoch >= epochs_) {
@@ -50,6 +58,13 @@ Status Epochs::SkipTo(DataPosition position) {
   }
   if (epoch > epoch_) EMBANK_RETURN_IF_ERROR(Begin(static_cast<uint32_t>(epoch)));
   position.place = InEpoch(position);
+  // A window is skipped as a whole.
+  const uint64_t end = position.window_samples > 0 ? position.window_begin : position.place;
+  while (source_->position().place < end) {
+    const uint64_t next = std::min(end, source_->position().place + kSkippedAtOnce);
+    EMBANK_RETURN_IF_ERROR(source_->SkipTo(next));
+    show(static_cast<double>(next) / static_cast<double>(end), next);
+  }
   return source_->SkipTo(position);
 }
 

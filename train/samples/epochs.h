@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/function_ref.h"
 #include "base/status_or.h"
 #include "train/samples/click_source.h"
 
@@ -30,6 +31,9 @@ class Epochs final : public ClickSource {
   DataPosition position() const override;
   // OUT_OF_RANGE: there are fewer epochs. The statuses of `open`, too.
   Status SkipTo(DataPosition position) override;
+  // Does the same, which may take long, and calls `show` with the part of it that is done, 0 to 1,
+  // and with the place in its epoch.
+  Status SkipTo(DataPosition position, FunctionRef<void(double fraction, uint64_t place)> show);
   double FractionRead() const override;
 
   // Returns the position in the source of its epoch.
