@@ -48,20 +48,15 @@ void AddAnswers(const Table& table, TierAnswers* answers) {
   answers->prefetched_ssd += prefetched_from[static_cast<size_t>(Tier::kSsd)].load();
 }
 
-std::string ShareText(const TierAnswers& answers, uint64_t count) {
-  std::array<char, 20> text;
-  std::snprintf(text.data(), text.size(), "%.3f", answers.RatioOf(count));
-  return text.data();
-}
-
-// A text for each tier that the trainer has.
-std::string ByTier(const Trainer& trainer, const std::string& hbm, const std::string& dram,
-                   const std::string& pmem, const std::string& ssd) {
-  const StoreOptions& store = trainer.store().options();
-  std::string text = store.hbm_bytes > 0 ? StrCat("HBM ", hbm, ", ") : "";
-  StrAppend(&text, "DRAM ", dram);
-  if (!store.path.empty() && !store.pmem_path.empty()) StrAppend(&text, ", PMem ", pmem);
-  if (!store.path.empty()) StrAppend(&text, ", SSD ", ssd);
+// Returns the name and the text of each tier that a store has, the fastest one first; without a
+// name if there is one.
+template <typename Tiers, typename Text>
+std::string TextOfEach(const Tiers& of, const StoreOptions& store, Text text_of) {
+  if (store.path.empty() && store.hbm_bytes == 0) return text_of(of.dram);
+  std::string text = store.hbm_bytes > 0 ? StrCat("HBM ", text_of(of.hbm), ", ") : "";
+  StrAppend(&text, "DRAM ", text_of(of.dram));
+  if (!store.pmem_path.empty()) StrAppend(&text, ", PMem ", text_of(of.pmem));
+  if (!store.path.empty()) StrAppend(&text, ", SSD ", text_of(of.ssd));
   return text;
 }
 
@@ -105,14 +100,16 @@ TrainWork CountWork(Trainer* trainer) {
   return work;
 }
 
-std::string RowsText(const Trainer& trainer) {
-  const TierRows rows = CountRows(trainer);
-  return ByTier(trainer, StrCat(rows.hbm), StrCat(rows.dram), StrCat(rows.pmem), StrCat(rows.ssd));
+std::string TextOf(const TierRows& rows, const StoreOptions& store) {
+  return TextOfEach(rows, store, [](uint64_t count) { return StrCat(count); });
 }
 
-std::string HitRatioText(const Trainer& trainer, const TierAnswers& answers) {
-  return ByTier(trainer, ShareText(answers, answers.hbm), ShareText(answers, answers.dram),
-                ShareText(answers, answers.pmem), ShareText(answers, answers.ssd));
+std::string TextOf(const TierAnswers& answers, const StoreOptions& store) {
+  return TextOfEach(answers, store, [&](uint64_t count) {
+    std::array<char, 16> ratio;
+    std::snprintf(ratio.data(), ratio.size(), "%.3f", answers.RatioOf(count));
+    return std::string(ratio.data());
+  });
 }
 
 }  // namespace embank

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "store/store.h"
 #include "train/trainer.h"
 
 namespace embank {
@@ -58,10 +59,10 @@ TierRows CountRows(const Trainer& trainer);
 // All work since the trainer was opened, that of predictions too.
 TrainWork CountWork(Trainer* trainer);
 
-// Returns the rows of each tier that the trainer has, and the share of lookups that found their row
-// there: "DRAM 0.9, SSD 0.1".
-std::string RowsText(const Trainer& trainer);
-std::string HitRatioText(const Trainer& trainer, const TierAnswers& answers);
+// Return the rows and the hit ratios of each tier that a store has: "HBM 20, DRAM 400, SSD 7"; and
+// "427" of a store in memory.
+std::string TextOf(const TierRows& rows, const StoreOptions& store);
+std::string TextOf(const TierAnswers& answers, const StoreOptions& store);
 
 }  // namespace embank
 

@@ -357,22 +357,20 @@ void TrainRun::Show() {
                                    ? ""
                                    : StrCat("  not finite ", left.rows, " steps of rows, ",
                                             left.dense_steps, " of dense parameters");
-  // With one tier there is nothing to tell.
-  const StoreOptions& store = command_.trainer.store;
-  const std::string ratio =
-      store.path.empty() && store.hbm_bytes == 0
-          ? ""
-          : StrCat("  hit ratio ", HitRatioText(*trainer_, StepWork().answers));
-  std::fprintf(stderr, "step %llu  %s%.0f samples/s  logloss %.5f  auc %.4f  rows %s%s%s\n",
+  const StoreOptions& store = trainer_->store().options();
+  std::fprintf(stderr,
+               "step %llu  %s%.0f samples/s  logloss %.5f  auc %.4f  rows %s  hit ratio %s%s\n",
                static_cast<unsigned long long>(trainer_->steps()),
                ProgressText(Fraction(), fraction_before_, seconds).c_str(),
                static_cast<double>(scores_.samples() - samples_before_) / seconds, scores_.loss(),
-               scores_.auc(), RowsText(*trainer_).c_str(), ratio.c_str(), left_out.c_str());
+               scores_.auc(), TextOf(CountRows(*trainer_), store).c_str(),
+               TextOf(StepWork().answers, store).c_str(), left_out.c_str());
   begin_ns_ += SteadyClock()->NowNs() - shown_ns;
 }
 
 void TrainRun::Print() const {
   const StepSeconds& split = figures_.split;
+  const StoreOptions& store = trainer_->store().options();
   std::printf("embank-train %s\n", command_.model.c_str());
   std::printf("  steps          %llu, %llu samples in this run\n",
               static_cast<unsigned long long>(trainer_->steps()),
@@ -386,7 +384,7 @@ void TrainRun::Print() const {
   std::printf("  operations     %.1f per step, %zu packs, %zu micro-batches\n",
               figures_.operations_per_step, trainer_->plan().packs().size(),
               trainer_->plan().micro_batches().size());
-  std::printf("  rows           %s\n", RowsText(*trainer_).c_str());
+  std::printf("  rows           %s\n", TextOf(figures_.rows, store).c_str());
   if (!trainer_->store().logs()->empty()) {
     std::printf("  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
   }
@@ -396,12 +394,12 @@ void TrainRun::Print() const {
                 static_cast<unsigned long long>(left.dense_steps));
   }
   const TierAnswers& answers = figures_.answers;
-  std::printf("  hit ratio      %s of %llu lookups; %.3f new\n",
-              HitRatioText(*trainer_, answers).c_str(),
+  std::printf("  hit ratio      %s of %llu lookups; %.3f new\n", TextOf(answers, store).c_str(),
               static_cast<unsigned long long>(answers.lookups), answers.RatioOf(answers.created));
   if (!trainer_->store().logs()->empty()) {
-    std::printf("  prefetched     %llu rows of PMem and %llu of SSD, found in DRAM\n",
-                static_cast<unsigned long long>(answers.prefetched_pmem),
+    const std::string of_pmem =
+        store.pmem_path.empty() ? "" : StrCat(answers.prefetched_pmem, " rows of PMem and ");
+    std::printf("  prefetched     %s%llu rows of SSD, found in DRAM\n", of_pmem.c_str(),
                 static_cast<unsigned long long>(answers.prefetched_ssd));
   }
   const std::string best_directory = evaluations_.best() ? evaluations_.best_directory() : "";

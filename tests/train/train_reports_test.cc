@@ -17,7 +17,9 @@
 namespace embank::test::train_reports_test {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(TrainReports, LookupsAreCountedInTheTierOfTheirRow) {
   const ScratchDirectory directory;
@@ -39,7 +41,7 @@ TEST(TrainReports, LookupsAreCountedInTheTierOfTheirRow) {
   // Most rows are on PMem and SSD when it begins.
   const Ended ended = Train(run + " --resume");
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
-  EXPECT_THAT(ended.output, HasSubstr("hit ratio      HBM 0."));
+  EXPECT_THAT(ended.output, ContainsRegex("hit ratio      HBM 0.[0-9]+, DRAM 0.[0-9]+, PMem 0."));
   const std::vector<double> shares = ratios();
   EXPECT_GT(shares[0], 0.001) << ended.output;
   EXPECT_GT(shares[1], 0.001) << ended.output;
@@ -58,6 +60,21 @@ TEST(TrainReports, LookupsAreCountedInTheTierOfTheirRow) {
   EXPECT_EQ(idle.exit_code, 0) << idle.output;
   EXPECT_THAT(ratios(), ::testing::Each(0.0));
   EXPECT_EQ(NumberOf(TextIn(json), "lookups"), 0.0);
+}
+
+TEST(TrainReports, TiersAreThoseOfTheStore) {
+  const ScratchDirectory directory;
+  const std::string run =
+      "--generate criteo-kaggle --divisor 5000 --samples 1000 --batch 100 --dim 4 --model ffnn";
+  const std::string in_memory = Train(run).output;
+  EXPECT_THAT(in_memory, ContainsRegex("\n  rows           [0-9]+\n"));
+  EXPECT_THAT(in_memory,
+              ContainsRegex("\n  hit ratio      0.[0-9]+ of [0-9]+ lookups; 0.[0-9]+ new"));
+  const std::string on_disk =
+      Train(run + " --dram-mib 48 --path " + directory.path() + "/store").output;
+  EXPECT_THAT(on_disk, ContainsRegex("\n  rows           DRAM [0-9]+, SSD [0-9]+\n"));
+  EXPECT_THAT(on_disk, Not(HasSubstr("PMem")));
+  EXPECT_THAT(on_disk, ContainsRegex("\n  hit ratio      DRAM 0.[0-9]+, SSD 0.[0-9]+ of"));
 }
 
 // A sample whose dense feature is huge: its loss is finite, and the gradients of its rows are, too,
