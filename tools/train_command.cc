@@ -219,11 +219,7 @@ void AddStoreOptions(CLI::App* app, TrainCommand* command) {
 Status TakeTrainedModel(TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
   const StatusOr<TrainedModel> trained = ReadTrainedModel(trainer.store.path);
-  if (IsNotFound(trained.status())) {
-    std::fprintf(stderr, "--resume: there is no model in %s yet; a new training begins\n",
-                 trainer.store.path.c_str());
-    return OkStatus();
-  }
+  if (IsNotFound(trained.status())) return OkStatus();
   EMBANK_RETURN_IF_ERROR(trained.status());
   const TrainerOptions& known = trained->text.options;
   command->model = known.model.name;

@@ -20,10 +20,10 @@
 #include "tools/progress_text.h"
 #include "tools/row_checksum.h"
 #include "tools/train_data.h"
+#include "tools/trained_model.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
 #include "train/pipeline/trace_picture.h"
-#include "train/samples/epochs.h"
 #include "train/samples/shuffled_samples.h"
 
 namespace embank {
@@ -41,15 +41,11 @@ Status WriteWeights(std::span<const float> weights, const std::string& path) {
   return WriteText({reinterpret_cast<const char*>(weights.data()), weights.size_bytes()}, path);
 }
 
-// Adds a remedy where the options are of another model than that of the checkpoint.
+// Adds a remedy where the store was made with another seed.
 Status WhyOther(const Status& status) {
-  const std::string_view message = status.message();
-  const bool is_other =
-      message.find("of another model") != message.npos || message.starts_with("seed");
-  if (!is_other) return status;
-  return Status(status.code(), StrCat(message,
-                                      "; leave the option out, so that the checkpoint has it, or "
-                                      "give another --path"));
+  if (!status.message().starts_with("seed")) return status;
+  return Status(status.code(),
+                StrCat(status.message(), "; leave --seed out, or give another --path"));
 }
 
 double SecondsSince(uint64_t begin_ns) {
@@ -117,14 +113,23 @@ Status TrainRun::Open() {
   EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_, log_));
   EMBANK_ASSIGN_OR_RETURN(columns.format, FormatOfData(command_));
   EMBANK_RETURN_IF_ERROR(CheckOrder(command_, columns.data));
+  EMBANK_RETURN_IF_ERROR(CheckNew());
   StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(command_.trainer, columns);
   if (!trainer.ok()) return WhyOther(trainer.status());
   trainer_ = *std::move(trainer);
-  if (trainer_->steps() > 0 && !command_.resume) {
-    return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
-                                          ": give --resume, or another directory"));
-  }
   return OkStatus();
+}
+
+// A command line without --resume often lacks the model, too, which the trainer would compare.
+Status TrainRun::CheckNew() const {
+  const std::string& path = command_.trainer.store.path;
+  if (command_.resume || path.empty()) return OkStatus();
+  const StatusOr<TrainedModel> trained = ReadTrainedModel(path);
+  // Where it cannot be read, the trainer says why.
+  if (!trained.ok() || trained->text.steps == 0) return OkStatus();
+  return FailedPreconditionError(StrCat("--path: ", path, " has a checkpoint of step ",
+                                        trained->text.steps,
+                                        ": give --resume, or another directory"));
 }
 
 // Each epoch has an order of its own.
@@ -144,31 +149,42 @@ StatusOr<std::unique_ptr<ClickSource>> TrainRun::OpenEpoch(uint32_t epoch) {
   return std::make_unique<ShuffledSamples>(std::move(source), command_.shuffle, seed);
 }
 
-Status TrainRun::TrainAndReport() {
-  if (trainer_->steps() > 0) {
-    std::fprintf(stderr, "goes on behind step %llu%s\n",
-                 static_cast<unsigned long long>(trainer_->steps()),
-                 trainer_->position() == 0 ? ", at the begin of the data" : "");
-    for (const std::string& change : trainer_->changes()) {
-      std::fprintf(stderr, "%s\n", change.c_str());
+// Goes on at the checkpoint, and tells how.
+Status TrainRun::GoOn() {
+  if (trainer_->steps() == 0) {
+    if (command_.resume) {
+      std::fprintf(stderr, "--resume: %s has no checkpoint: a new training of model %s begins\n",
+                   command_.trainer.store.path.c_str(), command_.model.c_str());
     }
-    const uint64_t rows_lost = trainer_->store().checkpoints()->Report().rows_lost;
-    if (rows_lost > 0) {
-      std::fprintf(stderr,
-                   "%llu rows of the store were lost before that step: keys of theirs begin anew\n",
-                   static_cast<unsigned long long>(rows_lost));
-    }
-    // A file with a header begins behind it.
-    if (trainer_->position().place > source_->position().place) {
-      TellSkip();
-      EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
-    }
+    return OkStatus();
   }
+  std::fprintf(stderr, "goes on behind step %llu%s\n",
+               static_cast<unsigned long long>(trainer_->steps()),
+               trainer_->position() == 0 ? ", at the begin of the data" : "");
+  for (const std::string& change : trainer_->changes()) {
+    std::fprintf(stderr, "%s\n", change.c_str());
+  }
+  const uint64_t rows_lost = trainer_->store().checkpoints()->Report().rows_lost;
+  if (rows_lost > 0) {
+    std::fprintf(stderr,
+                 "%llu rows of the store were lost before that step: keys of theirs begin anew\n",
+                 static_cast<unsigned long long>(rows_lost));
+  }
+  // A file with a header begins behind it.
+  if (trainer_->position().place <= source_->position().place) return OkStatus();
+  TellSkip();
+  ProgressLines progress(CountsLines() ? "trained lines skipped" : "trained samples skipped");
+  return source_->SkipTo(trainer_->position(),
+                         [&](double fraction, uint64_t place) { progress.Show(fraction, place); });
+}
+
+Status TrainRun::TrainAndReport() {
+  EMBANK_RETURN_IF_ERROR(GoOn());
   if (!command_.trace.empty()) trainer_->trace()->KeepIntervals(kTracedGraphs);
   EMBANK_RETURN_IF_ERROR(Train());
   TakeFigures();
   if (log_ != nullptr) PrintBroken(Broken());
-  if (command_.ablation || command_.copies_up_to) return OkStatus();
+  if (command_.ablation || command_.copies_up_to) return failure_;
   if (!command_.trace.empty()) {
     EMBANK_RETURN_IF_ERROR(WriteText(TracePicture(trainer_->trace()->intervals()), command_.trace));
   }
@@ -186,12 +202,14 @@ const BrokenLines& TrainRun::Broken() const {
   return broken_.count > present.count ? broken_ : present;
 }
 
+// A position in shuffled or generated data counts samples.
+bool TrainRun::CountsLines() const { return log_ != nullptr && command_.shuffle == 0; }
+
 // A person whose data only seem to be those of the checkpoint sees it here.
 void TrainRun::TellSkip() const {
-  const bool counts_lines = log_ != nullptr && command_.shuffle == 0;
   std::fprintf(stderr, "skips the first %llu %s of %s, which were trained\n",
                static_cast<unsigned long long>(Epochs::InEpoch(trainer_->position())),
-               counts_lines ? "lines" : "samples",
+               CountsLines() ? "lines" : "samples",
                log_ != nullptr ? TextOfFiles(command_.data).c_str() : command_.generate.c_str());
 }
 

@@ -16,6 +16,7 @@
 #include "tools/train_figures.h"
 #include "train/data/click_reader.h"
 #include "train/generator/click_generator.h"
+#include "train/samples/epochs.h"
 #include "train/scores.h"
 #include "train/trainer.h"
 
@@ -59,7 +60,10 @@ class TrainRun {
  private:
   Status Open();
   StatusOr<std::unique_ptr<ClickSource>> OpenEpoch(uint32_t epoch);
+  Status CheckNew() const;
+  Status GoOn();
   Status TrainAndReport();
+  bool CountsLines() const;
   void TellSkip() const;
   Status Train();
   Status Step(const ClickBatch& batch);
@@ -79,7 +83,7 @@ class TrainRun {
 
   const TrainCommand& command_;
   std::unique_ptr<Trainer> trainer_;
-  std::unique_ptr<ClickSource> source_;
+  std::unique_ptr<Epochs> source_;
   ClickReader* log_ = nullptr;  // that of the present epoch, if it is a file
   BrokenLines broken_;          // of the epoch before it
   Evaluations evaluations_;

@@ -76,7 +76,7 @@ TEST_F(WrongInputs, ArePointedOutOnTheCommandLine) {
   ASSERT_EQ(Train(log + "--path run").exit_code, 0);
   const std::string resumed = "--path run --resume --data log.csv ";
   ASSERT_EQ(mkfifo("pipe", 0600), 0);
-  const Parts leave_out = {"leave the option out", "or give another --path"};
+  const Parts leave_out = {"; leave --", " out, or give another --path"};
   const auto other = [&](Parts parts) {
     parts.insert(parts.end(), leave_out.begin(), leave_out.end());
     return parts;
@@ -124,7 +124,7 @@ TEST_F(WrongInputs, ArePointedOutOnTheCommandLine) {
   }
   // It is no failure: who restarts a training always may give --resume.
   EXPECT_THAT(Train(log + "--resume --path new").output,
-              HasSubstr("--resume: there is no model in new yet; a new training begins"));
+              HasSubstr("--resume: new has no checkpoint: a new training of model"));
 }
 
 TEST_F(WrongInputs, ArePointedOutInTheColumnFile) {

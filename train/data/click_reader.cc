@@ -182,9 +182,9 @@ Status ClickReader::SkipTo(DataPosition position) {
   while (lines_ < position.place) {
     EMBANK_ASSIGN_OR_RETURN(const LineKind kind, NextLine());
     if (kind == LineKind::kEnd) {
-      return OutOfRangeError(
-          StrCat(log_.name, ": the data end behind line ", lines_, ", and go on behind line ",
-                 position.place, " of the checkpoint; give all files that were trained, or other data"));
+      return OutOfRangeError(StrCat(
+          log_.name, ": the data end behind line ", lines_, ", and go on behind line ",
+          position.place, " of the checkpoint; give all files that were trained, or other data"));
     }
   }
   return OkStatus();
