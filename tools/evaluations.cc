@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "tools/progress_text.h"
 #include "tools/train_data.h"
 #include "tools/train_run.h"
 #include "tools/trained_model.h"
@@ -15,9 +16,7 @@
 namespace embank {
 namespace {
 
-bool HaveSameColumns(const ClickColumns& a, const ClickColumns& b) {
-  return a.dense == b.dense && a.ids == b.ids;
-}
+constexpr const char* kPredicted = "samples of --eval predicted";
 
 }  // namespace
 
@@ -38,9 +37,10 @@ Status Evaluations::Open(const ClickColumns& of_training) {
         "give a file");
   }
   EMBANK_ASSIGN_OR_RETURN(source_, OpenData());
-  if (!HaveSameColumns(source_->columns(), of_training)) {
-    return InvalidArgumentError(
-        StrCat("--eval: ", command_.eval[0], " has other columns than the data of the training"));
+  const std::string difference = DifferenceOf(source_->columns(), of_training);
+  if (!difference.empty()) {
+    return InvalidArgumentError(StrCat("--eval: the lines of ", command_.eval[0], " ", difference,
+                                       "; give a log with the columns of the training"));
   }
   EMBANK_RETURN_IF_ERROR(CheckFirstSamples());
   if (const std::string both = FileOfBoth(command_); !both.empty()) {
@@ -94,13 +94,20 @@ Status Evaluations::EvaluateKept() {
   EMBANK_ASSIGN_OR_RETURN(TrainedModel model, ReadTrainedModel(kept_.directory()));
   const uint64_t step = model.text.steps;
   const uint32_t batch = model.text.options.batch;
-  if (!HaveSameColumns(source_->columns(), model.text.columns)) {
-    return FailedPreconditionError(StrCat(kept_.directory(), " has a model with other columns"));
+  const std::string difference = DifferenceOf(source_->columns(), model.text.columns);
+  if (!difference.empty()) {
+    return FailedPreconditionError(StrCat(kept_.directory(), ": the data of this run ", difference,
+                                          "; give another --path, or remove the directory"));
   }
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
                           OpenToPredict(command_, std::move(model)));
-  EMBANK_ASSIGN_OR_RETURN(const Scores scores, EvaluateAll(source_.get(), trainer.get(), batch,
-                                                           [](double, uint64_t) { return true; }));
+  ProgressLines progress(kPredicted);
+  const auto show = [&](double fraction, uint64_t samples) {
+    progress.Show(fraction, samples);
+    return true;
+  };
+  EMBANK_ASSIGN_OR_RETURN(const Scores scores,
+                          EvaluateAll(source_.get(), trainer.get(), batch, show));
   best_ = {.loss = scores.loss(), .step = step};
   std::fprintf(stderr, "the best model, in %s, is that of step %llu: logloss %.5f, auc %.4f\n",
                kept_.directory().c_str(), static_cast<unsigned long long>(step), scores.loss(),
@@ -117,14 +124,19 @@ bool Evaluations::IsDueAgain(uint64_t step) const {
   return step > 0 && IsDue(step) && !best_directory().empty() && (!best_ || best_->step < step);
 }
 
-StatusOr<bool> Evaluations::Evaluate(Trainer* trainer, DataPosition position,
-                                     FunctionRef<bool()> goes_on) {
+Status Evaluations::Evaluate(Trainer* trainer, FunctionRef<Status()> save,
+                             FunctionRef<bool()> goes_on) {
   if (source_ == nullptr) {
     EMBANK_ASSIGN_OR_RETURN(source_, OpenData());
   }
   const std::unique_ptr<ClickSource> source = std::move(source_);
-  EMBANK_ASSIGN_OR_RETURN(Scores scores, EvaluateAll(source.get(), trainer, command_.trainer.batch,
-                                                     [&](double, uint64_t) { return goes_on(); }));
+  ProgressLines progress(kPredicted);
+  const auto show = [&](double fraction, uint64_t samples) {
+    progress.Show(fraction, samples);
+    return goes_on();
+  };
+  EMBANK_ASSIGN_OR_RETURN(Scores scores,
+                          EvaluateAll(source.get(), trainer, command_.trainer.batch, show));
   if (last_.samples() == 0 && log_ != nullptr) PrintBroken(log_->broken_lines());
   if (scores.samples() == 0) return NoSample("--eval", command_.eval, "evaluation");
   last_ = std::move(scores);
@@ -132,10 +144,9 @@ StatusOr<bool> Evaluations::Evaluate(Trainer* trainer, DataPosition position,
   const bool is_best = !best_ || IsLessLoss(last_.loss(), best_->loss);
   if (is_best) best_ = {.loss = last_.loss(), .step = last_step_};
   if (command_.eval_every > 0) Tell();
-  if (!is_best || best_directory().empty()) return false;
-  EMBANK_RETURN_IF_ERROR(trainer->Checkpoint(position));
-  EMBANK_RETURN_IF_ERROR(kept_.Replace(trainer->store()));
-  return true;
+  if (!is_best || best_directory().empty()) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(save());
+  return kept_.Replace(trainer->store());
 }
 
 void Evaluations::Tell() const {

@@ -45,10 +45,10 @@ class Evaluations {
   bool IsDueAgain(uint64_t step) const;
 
   // Predicts all samples, and tells their scores. With --path, a model that is better than all
-  // before it becomes a checkpoint with this position of the data, and is kept. Returns whether
-  // there was a checkpoint. CANCELLED: `goes_on` was false. DATA_LOSS: there is no sample. The
-  // statuses of EvaluateAll, Trainer::Checkpoint and BestModel::Replace.
-  StatusOr<bool> Evaluate(Trainer* trainer, DataPosition position, FunctionRef<bool()> goes_on);
+  // before it is kept: `save` makes sure that the last checkpoint is that of the present step.
+  // CANCELLED: `goes_on` was false. DATA_LOSS: there is no sample. The statuses of EvaluateAll,
+  // `save` and BestModel::Replace.
+  Status Evaluate(Trainer* trainer, FunctionRef<Status()> save, FunctionRef<bool()> goes_on);
 
   // Whether --patience evaluations up to this step were no better than the best one. Those before
   // step `first` were of other data.

@@ -264,8 +264,9 @@ Status TrainRun::Train() {
   BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch);
   // A run in memory has nothing to save: a signal ends it.
   if (trainer_->store().checkpoints() != nullptr) signals_.emplace();
-  saved_step_ = trainer_->steps();
-  if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate(batches.position());
+  if (trainer_->steps() > 0) saved_step_ = trainer_->steps();
+  position_ = batches.position();
+  if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate();
   while (!IsDone()) {
     const StatusOr<const ClickBatch*> next = batches.Next();
     failure_ = next.status();
@@ -280,31 +281,47 @@ Status TrainRun::Train() {
       break;
     }
     fraction_ = batches.FractionRead();
-    EMBANK_RETURN_IF_ERROR(Step(*batch));
-    if (evaluations_.IsDue(trainer_->steps())) Evaluate(batches.position());
+    failure_ = Step(*batch);
+    // It changed nothing: the steps before it are saved, and a resumed run comes to it again.
+    if (IsOutOfRange(failure_)) break;
+    EMBANK_RETURN_IF_ERROR(failure_);
+    position_ = batches.position();
     const bool is_due =
         command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
-    if (!is_due || saved_step_ == trainer_->steps()) continue;
-    EMBANK_RETURN_IF_ERROR(trainer_->StartCheckpoint(batches.position()));
-    saved_step_ = trainer_->steps();
+    if (is_due) {
+      EMBANK_RETURN_IF_ERROR(trainer_->StartCheckpoint(position_));
+      saved_step_ = trainer_->steps();
+    }
+    if (evaluations_.IsDue(trainer_->steps())) Evaluate();
   }
   if (trainer_->steps() == 0) EMBANK_RETURN_IF_ERROR(failure_);
-  if (IsStopped()) {
-    stopped_by_ = signals_->received();
-    std::fprintf(stderr,
-                 "%s: the checkpoint of step %llu is made; a second signal ends this at once\n",
-                 stopped_by_.c_str(), static_cast<unsigned long long>(trainer_->steps()));
-  }
+  if (IsStopped()) NoteSignal("makes its checkpoint; a second signal ends this at once");
   EMBANK_RETURN_IF_ERROR(trainer_->FinishCheckpoint());
   figures_.seconds = SecondsSince(begin_ns_);
-  const bool was_evaluated = evaluations_.last_step() == trainer_->steps();
-  if (evaluations_.has_data() && !IsStopped() && failure_.ok() && !was_evaluated) {
-    Evaluate(batches.position());
-  }
-  if (trainer_->store().checkpoints() == nullptr || saved_step_ == trainer_->steps()) {
-    return OkStatus();
-  }
-  return trainer_->Checkpoint(batches.position());
+  // Before the last evaluation, which may take long, and may fail.
+  const bool has_model = trainer_->store().checkpoints() != nullptr && trainer_->steps() > 0;
+  if (has_model) EMBANK_RETURN_IF_ERROR(Save());
+  const bool is_due = evaluations_.has_data() && stopped_by_.empty() && failure_.ok() &&
+                      evaluations_.last_step() != trainer_->steps();
+  if (!is_due) return OkStatus();
+  Evaluate();
+  const bool is_done = evaluations_.last_step() == trainer_->steps();
+  if (IsStopped() && !is_done) NoteSignal("leaves its evaluation out");
+  return OkStatus();
+}
+
+void TrainRun::NoteSignal(const char* what) {
+  stopped_by_ = signals_->received();
+  std::fprintf(stderr, "%s behind step %llu: %s\n", stopped_by_.c_str(),
+               static_cast<unsigned long long>(trainer_->steps()), what);
+}
+
+// Makes the checkpoint of the last step, if there is none.
+Status TrainRun::Save() {
+  if (saved_step_ == trainer_->steps()) return trainer_->FinishCheckpoint();
+  EMBANK_RETURN_IF_ERROR(trainer_->Checkpoint(position_));
+  saved_step_ = trainer_->steps();
+  return OkStatus();
 }
 
 // The last step, a signal, a failure, or --patience evaluations that were no better.
@@ -342,17 +359,16 @@ Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
 }
 
 // Its own time and work are left out of the figures.
-void TrainRun::Evaluate(DataPosition position) {
+void TrainRun::Evaluate() {
   const uint64_t begin_ns = SteadyClock()->NowNs();
   const TrainWork before = CountWork(trainer_.get());
-  const StatusOr<bool> kept =
-      evaluations_.Evaluate(trainer_.get(), position, [this] { return !IsStopped(); });
+  const Status evaluated = evaluations_.Evaluate(
+      trainer_.get(), [this] { return Save(); }, [this] { return !IsStopped(); });
   evaluation_work_ += CountWork(trainer_.get());
   evaluation_work_ -= before;
   begin_ns_ += SteadyClock()->NowNs() - begin_ns;
-  if (kept.ok() && *kept) saved_step_ = trainer_->steps();
   // It is made when the run goes on.
-  if (!IsCancelled(kept.status())) failure_ = kept.status();
+  if (!IsCancelled(evaluated)) failure_ = evaluated;
 }
 
 bool TrainRun::IsStopped() const { return signals_ && signals_->received() != nullptr; }
@@ -430,8 +446,9 @@ void TrainRun::Print() const {
 void TrainRun::PrintEvaluations() const {
   const Scores& last = evaluations_.last();
   if (last.samples() == 0) return;
-  std::printf("  evaluation     %.5f, %.4f of %llu samples", last.loss(), last.auc(),
-              static_cast<unsigned long long>(last.samples()));
+  std::printf("  evaluation     %.5f, %.4f of %llu samples behind step %llu", last.loss(),
+              last.auc(), static_cast<unsigned long long>(last.samples()),
+              static_cast<unsigned long long>(evaluations_.last_step()));
   if (evaluations_.best_auc() > 0.0) {
     std::printf("; the best AUC is %.4f", evaluations_.best_auc());
   }
@@ -453,7 +470,8 @@ Status TrainRun::WriteJson() const {
                             ", \"samples_per_second\": ", figures_.samples_per_second,
                             ", \"logloss\": ", scores_.loss(), ", \"auc\": ", scores_.auc());
   if (const Scores& last = evaluations_.last(); last.samples() > 0) {
-    StrAppend(&text, ", \"eval_logloss\": ", last.loss(), ", \"eval_auc\": ", last.auc());
+    StrAppend(&text, ", \"eval_logloss\": ", last.loss(), ", \"eval_auc\": ", last.auc(),
+              ", \"eval_step\": ", evaluations_.last_step());
   }
   if (command_.eval_every > 0 && evaluations_.best()) {
     StrAppend(&text, ", \"best_logloss\": ", evaluations_.best()->loss,

@@ -41,10 +41,10 @@ class TrainRun {
  public:
   explicit TrainRun(const TrainCommand& command) : command_(command), evaluations_(command) {}
 
-  // Trains, evaluates and reports. SIGINT and SIGTERM end a training with --path in a checkpoint
-  // and its report, without an evaluation. INVALID_ARGUMENT: the options are wrong, and nothing was
-  // trained. Where the data or the evaluation fail, the steps so far have a checkpoint and a
-  // report.
+  // Trains, evaluates and reports. A signal (StopSignals) ends a training with --path in a
+  // checkpoint and its report, without an evaluation. INVALID_ARGUMENT: the options are wrong, and
+  // nothing was trained. Where the data, a loss or the evaluation fail, the steps so far have a
+  // checkpoint and a report.
   Status Execute();
 
   const TrainFigures& figures() const { return figures_; }
@@ -68,7 +68,9 @@ class TrainRun {
   Status Train();
   Status Step(const ClickBatch& batch);
   Status SaveBatch(const ClickBatch& batch, const Status& why) const;
-  void Evaluate(DataPosition position);
+  Status Save();
+  void Evaluate();
+  void NoteSignal(const char* what);
   bool IsStopped() const;
   TrainWork StepWork() const;
   void BeginTiming();
@@ -89,7 +91,8 @@ class TrainRun {
   Evaluations evaluations_;
   Status failure_;  // what ended the training, but not its results
   std::optional<StopSignals> signals_;
-  uint64_t saved_step_ = 0;  // of the last checkpoint
+  std::optional<uint64_t> saved_step_;  // of the last checkpoint
+  DataPosition position_;               // of the data, behind the last step
   uint64_t begin_ns_ = 0;
   uint64_t steps_ = 0;           // of this run
   uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out

@@ -1,6 +1,7 @@
 // embank-train is killed again and again, and goes on each time: its weights, rows and states are
 // those of a run without interruption.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -24,6 +26,8 @@
 namespace embank::test::kill_train_test {
 namespace {
 
+using ::testing::HasSubstr;
+
 using Words = std::vector<std::string>;
 
 // embank-train as it runs, and what it writes to its standard error.
@@ -32,19 +36,9 @@ struct Training {
   int output = -1;
 };
 
-// Starts embank-train with the options of all runs and these.
-Training Start(const Words& data, const Words& more) {
-  std::vector<std::string> words = {std::getenv("EMBANK_TRAIN"),
-                                    "--batch",
-                                    "100",
-                                    "--dim",
-                                    "8",
-                                    "--threads",
-                                    "2",
-                                    "--dram-mib",
-                                    "48"};
-  words.insert(words.end(), data.begin(), data.end());
-  words.insert(words.end(), more.begin(), more.end());
+// Starts embank-train.
+Training StartWords(Words words) {
+  words.insert(words.begin(), std::getenv("EMBANK_TRAIN"));
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -60,6 +54,14 @@ Training Start(const Words& data, const Words& more) {
   }
   close(ends[1]);
   return {child, ends[0]};
+}
+
+// Starts it with the options of all trainings and these.
+Training Start(const Words& data, const Words& more) {
+  Words words = {"--batch", "100", "--dim", "8", "--threads", "2", "--dram-mib", "48"};
+  words.insert(words.end(), data.begin(), data.end());
+  words.insert(words.end(), more.begin(), more.end());
+  return StartWords(std::move(words));
 }
 
 // Waits until a resumed run begins to train, or has ended.
@@ -259,6 +261,104 @@ bool CatchesSignals(pid_t child) {
   status >> std::hex >> caught;
   constexpr uint64_t kBoth = uint64_t{1} << (SIGINT - 1) | uint64_t{1} << (SIGTERM - 1);
   return (caught & kBoth) == kBoth;
+}
+
+// A named pipe, through which lines come while a program reads them.
+class PipedLog {
+ public:
+  explicit PipedLog(const std::string& path) : path_(path) {
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+  }
+  // Waits for the reader.
+  void Write(const std::string& lines) {
+    if (writer_ < 0) writer_ = open(path_.c_str(), O_WRONLY);
+    EXPECT_EQ(write(writer_, lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+  }
+  void Close() { close(std::exchange(writer_, -1)); }
+
+ private:
+  const std::string path_;
+  int writer_ = -1;
+};
+
+// The steps of the model in a directory; -1: there is none yet.
+double StepsOf(const std::string& path) {
+  return NumberOf(Train("describe --path " + path).output, "steps");
+}
+
+// Ctrl-C also ends the program that reads the output, and a terminal that hangs up reads no more.
+TEST(KillTrain, AStoppedRunNeedsNoReaderOfItsOutput) {
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const std::string path = directory.path() + "/run" + std::to_string(signal);
+    ASSERT_TRUE(EndsWell(Start(
+        {"--generate", "criteo-kaggle", "--divisor", "3000", "--samples", "300", "--path", path},
+        {})));
+    PipedLog data(path + ".log");
+    Training run = Start({"--data", path + ".log", "--path", path}, {"--resume"});
+    data.Write(CriteoLog(50));
+    WaitForSteps(run);
+    while (!CatchesSignals(run.child)) WaitForAnEnd(5);
+    close(std::exchange(run.output, -1));
+    kill(run.child, signal);
+    data.Write(CriteoLog(100));
+    data.Close();
+    const int status = EndOf(run);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_EQ(StepsOf(path), 4.0) << signal;
+  }
+}
+
+// It may take long: what was trained is in a checkpoint, and a signal ends the evaluation alone.
+TEST(KillTrain, TheLastEvaluationComesAfterTheCheckpoint) {
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  const std::string json = directory.path() + "/json";
+  WriteFile(directory.path() + "/log", CriteoLog(500));
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const std::string path = directory.path() + "/run" + std::to_string(signal);
+    PipedLog others(path + ".eval");
+    const Training run = Start({"--data", directory.path() + "/log", "--path", path},
+                               {"--eval", path + ".eval", "--json", json});
+    others.Write(CriteoLog(150));
+    for (int looks = 0; looks < 1000 && StepsOf(path) < 5.0; ++looks) WaitForAnEnd(20);
+    EXPECT_EQ(StepsOf(path), 5.0) << signal;
+    kill(run.child, signal);
+    if (signal == SIGTERM) others.Write(CriteoLog(100));
+    others.Close();
+    const int status = EndOf(run);
+    if (signal == SIGKILL) continue;
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_THAT(TextIn(json), HasSubstr("\"stopped_by\": \"SIGTERM\""));
+    EXPECT_EQ(NumberIn(json, "eval_logloss"), -1.0);
+  }
+}
+
+TEST(KillTrain, AStoppedPredictionLeavesNoPart) {
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/run";
+  ASSERT_TRUE(EndsWell(Start(
+      {"--generate", "criteo-kaggle", "--divisor", "3000", "--samples", "300", "--path", path},
+      {})));
+  PipedLog data(directory.path() + "/log");
+  const std::string scores = directory.path() + "/scores.csv";
+  const Training run =
+      StartWords({"predict", "--path", path, "--data", directory.path() + "/log", "--out", scores});
+  data.Write(CriteoLog(50));
+  while (!CatchesSignals(run.child)) WaitForAnEnd(5);
+  EXPECT_TRUE(std::filesystem::exists(scores + ".part"));
+  kill(run.child, SIGINT);
+  data.Write(CriteoLog(100));
+  data.Close();
+  const int status = EndOf(run);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  EXPECT_FALSE(std::filesystem::exists(scores + ".part"));
+  EXPECT_FALSE(std::filesystem::exists(scores));
 }
 
 // Whichever it is: a person who wants a program to end presses what comes to hand.

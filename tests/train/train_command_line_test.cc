@@ -150,7 +150,7 @@ TEST(TrainCommandLine, AWrongEvaluationIsFoundBeforeTheTraining) {
   WriteFile(log, CriteoLog(100));
   const Ended other = Train("--generate avazu --divisor 1000 --model ffnn --eval " + log);
   EXPECT_EQ(other.exit_code, 2) << other.output;
-  EXPECT_THAT(other.output, HasSubstr("has other columns"));
+  EXPECT_THAT(other.output, HasSubstr("have 13 dense features, and the model 1; give a log with"));
   const Ended missing = Train("--data " + log + " --eval /no/such/log --json " + log + ".json");
   EXPECT_EQ(missing.exit_code, 1) << missing.output;
   EXPECT_THAT(missing.output, HasSubstr("/no/such/log"));
@@ -569,7 +569,9 @@ TEST(TrainCommandLine, AStoreWithACheckpointIsNotTrainedAnewByAccident) {
   EXPECT_EQ(Train(run).exit_code, 0);
   const Ended again = Train(run);
   EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.output, HasSubstr("--resume"));
+  EXPECT_THAT(again.output, HasSubstr("has a checkpoint of step 5: give --resume"));
+  const Ended other = Train(run + " --model ffnn");
+  EXPECT_THAT(other.output, HasSubstr("give --resume")) << "it lacks the model, too";
 }
 
 }  // namespace

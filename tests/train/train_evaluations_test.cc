@@ -88,6 +88,8 @@ TEST_F(Evaluating, TheModelOfTheLeastLossIsKept) {
   EXPECT_EQ(NumberOf(json, "best_step"), best->step);
   EXPECT_NEAR(NumberOf(json, "best_logloss"), best->loss, 1e-5);
   EXPECT_NEAR(NumberOf(json, "eval_logloss"), told.back().loss, 1e-5);
+  EXPECT_EQ(NumberOf(json, "eval_step"), 60.0);
+  EXPECT_THAT(output, HasSubstr(" of 1000 samples behind step 60"));
   const Ended described = Train("describe --path " + At("run.best"));
   EXPECT_EQ(NumberOf(described.output, "steps"), best->step);
   // The same training up to there has the same model.

@@ -1,8 +1,10 @@
 // embank-train --resume: what a run takes from its checkpoint, what may change, and what may not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 namespace embank::test::train_resume_test {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -29,14 +32,14 @@ TEST(TrainResume, ARunTakesItsModelFromTheCheckpoint) {
       Train("--data " + log + kModel + " --row-rate 0.03 --weights " + log + ".whole").exit_code,
       0);
   EXPECT_EQ(Train(run + kModel + " --row-rate 0.03 --steps 4").exit_code, 0);
-  for (const auto& [option, theirs, ours] : std::vector<std::array<std::string, 3>>{
-           {"--model mmoe", "model ffnn", "model mmoe"},
-           {"--dim 8", "id feature C1 dim 4", "id feature C1 dim 8"},
-           {"--slices 8", "slices 4", "slices 8"}}) {
+  for (const auto& [option, theirs, ours, left_out] : std::vector<std::array<std::string, 4>>{
+           {"--model mmoe", "model ffnn", "model mmoe", "--model"},
+           {"--dim 8", "id feature C1 dim 4", "id feature C1 dim 8", "--dim or --columns"},
+           {"--slices 8", "slices 4", "slices 8", "--slices"}}) {
     const Ended refused = Train(run + " --resume " + option);
     EXPECT_EQ(refused.exit_code, 1) << refused.output;
-    EXPECT_THAT(refused.output,
-                HasSubstr("it has \"" + theirs + "\", and this one \"" + ours + "\""));
+    EXPECT_THAT(refused.output, HasSubstr("it has \"" + theirs + "\", and this one \"" + ours +
+                                          "\"; leave " + left_out + " out, or give another"));
   }
   const Ended resumed = Train(run + " --resume --weights " + log + ".resumed");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
@@ -91,8 +94,8 @@ TEST(TrainResume, ARunHasTheSameColumnFile) {
     WriteFile(columns, other);
     const Ended refused = Train(run + " --resume");
     EXPECT_EQ(refused.exit_code, 1) << refused.output;
-    EXPECT_THAT(refused.output,
-                HasSubstr("it has \"" + theirs + "\", and this one \"" + ours + "\""));
+    EXPECT_THAT(refused.output, HasSubstr("it has \"" + theirs + "\", and this one \"" + ours +
+                                          "\"; leave --columns out"));
   }
   WriteFile(columns, "# a remark\n" + label + "dense  age\n" + ids);
   EXPECT_EQ(Train(run + " --resume").exit_code, 0);
@@ -265,6 +268,70 @@ TEST(TrainResume, ALogFollowsGeneratedData) {
   const Ended next = Train("--resume --data " + log + path);
   EXPECT_EQ(next.exit_code, 0) << next.output;
   EXPECT_THAT(next.output, HasSubstr("5, 300 samples in this run"));
+}
+
+TEST(TrainResume, ANewTrainingIsTold) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(300));
+  const std::string run = "--resume --data " + log + kModel + " --path " + directory.path() + "/s";
+  const std::string told = directory.path() + "/s has no checkpoint: a new training of model ffnn";
+  EXPECT_THAT(Train(run + " --steps 2").output, HasSubstr(told));
+  EXPECT_THAT(Train(run).output, Not(HasSubstr(told)));
+}
+
+// The step that fails has changed nothing, so that the ones before it are not lost. Its line is
+// behind the part by which a log is known, and is mended.
+TEST(TrainResume, ALossThatIsNotFiniteLeavesACheckpointBeforeItsStep) {
+  const ScratchDirectory directory;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  WriteFile("columns", "label click\ndense price\nid user decimal\nid item decimal\n");
+  const auto write = [](const char* price) {
+    std::string text = "user,item,price,click\n";
+    for (int i = 0; i < 12'000; ++i) {
+      text += std::to_string(i % 40) + "," + std::to_string(i % 7) + "," +
+              (i == 11'700 ? price : "1") + "," + std::to_string(i % 2) + "\n";
+    }
+    ASSERT_GT(text.find(price, 65536), 65536u);
+    WriteFile("log", text);
+  };
+  const std::string layers =
+      "--data log --columns columns --model ffnn --dim 4 --batch 1000 --dram-mib 48 ";
+  write("3e38");
+  for (const char* const more : {"", "--resume "}) {
+    const Ended ended = Train(layers + more + "--path run");
+    EXPECT_EQ(ended.exit_code, 1) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("the loss of step 12 is not finite; its batch is in"));
+    EXPECT_THAT(ended.output, HasSubstr("The model is in run, at step 11."));
+  }
+  write("2");
+  const Ended resumed = Train(layers + "--resume --path run --weights parts");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("12, 1000 samples in this run"));
+  EXPECT_EQ(Train(layers + "--weights whole").exit_code, 0);
+  EXPECT_EQ(TextIn("parts"), TextIn("whole"));
+  std::filesystem::current_path(before);
+}
+
+// Its first lines come at once, and the others later.
+TEST(TrainResume, SkippedLinesAreToldMeanwhile) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log";
+  const std::string pipe = directory.path() + "/pipe";
+  WriteFile(log, CriteoLog(3000));
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string run = "--data " + pipe + " --path " + directory.path() + "/store" + kModel;
+  const auto train = [&](const std::string& more, const std::string& seconds) {
+    const Ended ended = Train(run + more + " & (head -n 1500 " + log + "; sleep " + seconds +
+                              "; tail -n 1500 " + log + ") > " + pipe + "; wait $!");
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return ended.output;
+  };
+  EXPECT_THAT(train("", "0"), Not(HasSubstr("skipped")));
+  EXPECT_THAT(
+      train(" --resume", "2.2"),
+      ContainsRegex("68.3 %, 0:0[0-9] left  2048 trained lines skipped, [0-9]+ per second"));
 }
 
 TEST(TrainResume, AStoreOfAnotherProgramIsRefused) {
