@@ -349,7 +349,8 @@ TEST(KillTrain, AStoppedPredictionLeavesNoPart) {
   const std::string scores = directory.path() + "/scores.csv";
   const Training run =
       StartWords({"predict", "--path", path, "--data", directory.path() + "/log", "--out", scores});
-  data.Write(CriteoLog(50));
+  // More than what is read to tell a log with labels from one without.
+  data.Write(CriteoLog(6000));
   while (!CatchesSignals(run.child)) WaitForAnEnd(5);
   EXPECT_TRUE(std::filesystem::exists(scores + ".part"));
   kill(run.child, SIGINT);
