@@ -31,7 +31,7 @@ std::string Evaluations::best_directory() const {
 Status Evaluations::Open(const ClickColumns& of_training) {
   has_data_ = !command_.eval.empty() || command_.eval_samples > 0;
   if (!has_data_) return OkStatus();
-  if (command_.eval_every > 0 && IsPipe(command_.eval)) {
+  if (command_.eval_every > 0 && AreReadOnce(command_.eval)) {
     return InvalidArgumentError(
         "--eval: a pipe or standard input gives its lines once, and --eval-every reads them often; "
         "give a file");
@@ -55,7 +55,7 @@ Status Evaluations::Open(const ClickColumns& of_training) {
 
 // A log of another format must not be found behind a training of hours. A pipe is read once alone.
 Status Evaluations::CheckFirstSamples() {
-  if (log_ == nullptr || IsPipe(command_.eval)) return OkStatus();
+  if (log_ == nullptr || AreReadOnce(command_.eval)) return OkStatus();
   ClickBatch first;
   const Status status = source_->Next(command_.trainer.batch, &first).status();
   // Data that turn out to be wrong are no wrong use.

@@ -12,6 +12,7 @@
 #include "base/str_cat.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
+#include "train/bytes/byte_source.h"
 #include "train/data/id_reader.h"
 #include "train/generator/click_schema.h"
 #include "train/models/model_table.h"
@@ -139,16 +140,22 @@ void AddDataOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--data", command->data,
                   "click log: files, directories, patterns or -; plain, .gz or .zst");
   app->add_option("--columns", command->columns, "column file: --data is CSV, libsvm or libffm");
-  app->add_option("--generate", command->generate,
-                  "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
+  CLI::Option* const generate =
+      app->add_option("--generate", command->generate,
+                      "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
   app->add_option("--divisor", command->scale.divisor, "divides the cardinalities of --generate")
+      ->needs(generate)
       ->capture_default_str();
   app->add_option("--field-divisor", command->scale.field_divisor,
                   "divides the number of id features of --generate")
+      ->needs(generate)
       ->capture_default_str();
   app->add_option("--copies", command->scale.copies, "copies of each id feature of --generate")
+      ->needs(generate)
       ->capture_default_str();
-  app->add_option("--samples", command->samples, "of a generated log")->capture_default_str();
+  app->add_option("--samples", command->samples, "of a generated log")
+      ->needs(generate)
+      ->capture_default_str();
   app->add_option("--eval", command->eval, "click log for the evaluation, named as --data");
   app->add_option("--eval-samples", command->eval_samples,
                   "generated samples for the evaluation, behind those of the training");
@@ -296,7 +303,7 @@ Status Complete(TrainCommand* command) {
   if (command->data.empty() == command->generate.empty()) {
     return InvalidArgumentError("give either --data FILE or --generate SCHEMA");
   }
-  if (!command->columns.empty() && IsPipe({&command->columns, 1})) {
+  if (!command->columns.empty() && IsReadOnce(command->columns)) {
     return InvalidArgumentError(StrCat("--columns: ", command->columns,
                                        " is a pipe, and is read more than once; give a file"));
   }

@@ -13,6 +13,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "train/bytes/byte_source.h"
 #include "train/bytes/text_source.h"
 #include "train/data/click_files.h"
 #include "train/data/column_file.h"
@@ -69,11 +70,6 @@ StatusOr<FileHead> HeadOfFile(const std::string& file, const FileHead* trained) 
   return trained == nullptr ? HeadOf(head) : HeadOfGrown(head, *trained);
 }
 
-bool IsRegular(const std::string& file) {
-  std::error_code error;
-  return file != kStandardInput && std::filesystem::is_regular_file(file, error);
-}
-
 std::string DifferenceOf(const char* kind, const std::vector<std::string>& of_log,
                          const std::vector<std::string>& of_model) {
   if (of_log.size() != of_model.size()) {
@@ -125,16 +121,18 @@ Status TakeFiles(TrainCommand* command) {
   return take("--eval", &command->eval);
 }
 
-bool IsPipe(std::span<const std::string> files) { return !std::ranges::all_of(files, IsRegular); }
+bool AreReadOnce(std::span<const std::string> files) {
+  return std::ranges::any_of(files, IsReadOnce);
+}
 
 std::string FileOfBoth(const TrainCommand& command) {
   std::set<std::filesystem::path> data;
   std::error_code error;
   for (const std::string& file : command.data) {
-    if (IsRegular(file)) data.insert(std::filesystem::canonical(file, error));
+    if (!IsReadOnce(file)) data.insert(std::filesystem::canonical(file, error));
   }
   for (const std::string& file : command.eval) {
-    if (IsRegular(file) && data.contains(std::filesystem::canonical(file, error))) return file;
+    if (!IsReadOnce(file) && data.contains(std::filesystem::canonical(file, error))) return file;
   }
   return "";
 }
@@ -158,7 +156,7 @@ StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log) {
     // Lines may be appended to the last file of a checkpoint.
     const bool is_last = name.files.size() + 1 == trained.size();
     FileHead head;
-    if (IsRegular(file)) {
+    if (!IsReadOnce(file)) {
       EMBANK_ASSIGN_OR_RETURN(head, HeadOfFile(file, is_last ? &trained.back() : nullptr));
       if (head.bytes == 0) continue;
     } else if (file == log->file()) {

@@ -29,8 +29,8 @@ StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, cons
 // Returns a status of data: wrong ones are no wrong use.
 Status OfData(const Status& status);
 
-// Returns whether one of the files is no regular one, so that it can be read once alone.
-bool IsPipe(std::span<const std::string> files);
+// Returns whether one of the files can be read once alone.
+bool AreReadOnce(std::span<const std::string> files);
 // Returns a file of --eval that is also one of --data; empty: there is none.
 std::string FileOfBoth(const TrainCommand& command);
 // Returns a phrase for one file or more.

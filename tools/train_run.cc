@@ -102,7 +102,7 @@ Status TrainRun::Execute() {
 }
 
 Status TrainRun::Open() {
-  if (command_.epochs > 1 && IsPipe(command_.data)) {
+  if (command_.epochs > 1 && AreReadOnce(command_.data)) {
     return InvalidArgumentError(
         "--epochs: a pipe or standard input gives its lines once; give a file, or one epoch");
   }

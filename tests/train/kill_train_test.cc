@@ -286,6 +286,10 @@ double StepsOf(const std::string& path) {
   return NumberOf(Train("describe --path " + path).output, "steps");
 }
 
+// More than the 256 KiB by which a piped log is known, and a batch that needs more lines.
+constexpr int kLinesRead = 1200;
+constexpr const char* kMoreThanRead = "2000";
+
 // Ctrl-C also ends the program that reads the output, and a terminal that hangs up reads no more.
 TEST(KillTrain, AStoppedRunNeedsNoReaderOfItsOutput) {
   const sigset_t ended = EndsOfChildren();
@@ -297,13 +301,14 @@ TEST(KillTrain, AStoppedRunNeedsNoReaderOfItsOutput) {
         {"--generate", "criteo-kaggle", "--divisor", "3000", "--samples", "300", "--path", path},
         {})));
     PipedLog data(path + ".log");
-    Training run = Start({"--data", path + ".log", "--path", path}, {"--resume"});
-    data.Write(CriteoLog(50));
+    Training run =
+        StartWords({"--data", path + ".log", "--path", path, "--resume", "--batch", kMoreThanRead});
+    data.Write(CriteoLog(kLinesRead));
     WaitForSteps(run);
     while (!CatchesSignals(run.child)) WaitForAnEnd(5);
     close(std::exchange(run.output, -1));
     kill(run.child, signal);
-    data.Write(CriteoLog(100));
+    data.Write(CriteoLog(kLinesRead));
     data.Close();
     const int status = EndOf(run);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
@@ -368,17 +373,15 @@ TEST(KillTrain, ASecondSignalEndsItAtOnce) {
   ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
   const ScratchDirectory directory;
   // Too few of its lines come for a step, for which the first signal waits.
-  const std::string log = directory.path() + "/log";
-  ASSERT_EQ(mkfifo(log.c_str(), 0600), 0);
   for (const auto& [first, second] : {std::pair{SIGINT, SIGTERM}, {SIGTERM, SIGTERM}}) {
+    const std::string log = directory.path() + "/log" + std::to_string(first);
     ASSERT_TRUE(EndsWell(Start({"--generate", "criteo-kaggle", "--divisor", "3000", "--samples",
                                 "300", "--path", directory.path() + "/run"},
                                {"--resume"})));
-    const Training run = Start({"--data", log, "--path", directory.path() + "/run"}, {"--resume"});
-    const int writer = open(log.c_str(), O_WRONLY);
-    ASSERT_GE(writer, 0);
-    const std::string lines = CriteoLog(50);
-    ASSERT_EQ(write(writer, lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+    const Training run = StartWords(
+        {"--data", log, "--path", directory.path() + "/run", "--resume", "--batch", kMoreThanRead});
+    PipedLog data(log);
+    data.Write(CriteoLog(kLinesRead));
     WaitForSteps(run);
     while (!CatchesSignals(run.child)) WaitForAnEnd(5);
     kill(run.child, first);
@@ -388,7 +391,7 @@ TEST(KillTrain, ASecondSignalEndsItAtOnce) {
     kill(run.child, second);
     const int status = EndOf(run);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == second) << status;
-    close(writer);
+    data.Close();
   }
 }
 

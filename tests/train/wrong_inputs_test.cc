@@ -99,6 +99,7 @@ TEST_F(WrongInputs, ArePointedOutOnTheCommandLine) {
            {log + "--schedule step", {"--schedule-steps", "0 steps", "at least 1"}},
            {data + "--dram-mib 1", {"--dram-mib", "is 1048576", "at least 16777216"}},
            {log + "--exclude nobody", {"--exclude", "\"nobody\""}},
+           {log + "--samples 5", {"--samples requires --generate"}},
            {log + "--eval-every 5", {"--eval-every needs --eval FILE"}},
            {log + "--eval none.csv", {"--eval: none.csv", "No such file"}},
            {"--data log.csv --columns none", {"--columns: none", "No such file"}},

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/status.h"
@@ -62,6 +64,12 @@ bool Begins(std::string_view head, std::string_view magic, bool has_name) {
 }
 
 }  // namespace
+
+bool IsReadOnce(const std::string& path) {
+  std::error_code error;
+  return path == kStandardInput ||
+         (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error));
+}
 
 StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
   std::FILE* file = OpenFile(path);

@@ -15,6 +15,9 @@ namespace embank {
 // The path of standard input.
 inline constexpr std::string_view kStandardInput = "-";
 
+// Returns whether a path is there, and can be read once alone: standard input, a pipe, a device.
+bool IsReadOnce(const std::string& path);
+
 // Memory is constant, whatever the file's size. One thread.
 class ByteSource {
  public:

@@ -41,8 +41,7 @@ class GzipSource final : public ByteSource {
       size += count;
     }
     if (size < out.size() && member_is_open_) {
-      return DataLossError(
-          StrCat(name_, ": truncated .gz: member incomplete; copy the file again"));
+      return DataLossError(StrCat(name_, ": truncated .gz: member incomplete; copy the file anew"));
     }
     return size;
   }

@@ -40,8 +40,7 @@ class ZstdSource final : public ByteSource {
     }
     // A frame that lacks bytes at the end of the file was cut off.
     if (output.pos < output.size && frame_is_open_) {
-      return DataLossError(
-          StrCat(name_, ": truncated .zst: frame incomplete; copy the file again"));
+      return DataLossError(StrCat(name_, ": truncated .zst: frame incomplete; copy the file anew"));
     }
     return output.pos;
   }

@@ -13,21 +13,9 @@
 namespace embank {
 namespace {
 
-bool IsRegular(const std::string& path) {
-  std::error_code error;
-  return path != kStandardInput && std::filesystem::is_regular_file(path, error);
-}
-
-// Whether a path is there, and can be read once alone.
-bool IsPipe(const std::string& path) {
-  std::error_code error;
-  return path == kStandardInput ||
-         (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error));
-}
-
 uint64_t SizeOf(const std::string& path) {
   std::error_code error;
-  const uintmax_t size = IsRegular(path) ? std::filesystem::file_size(path, error) : 0;
+  const uintmax_t size = IsReadOnce(path) ? 0 : std::filesystem::file_size(path, error);
   return error ? 0 : size;
 }
 
@@ -62,7 +50,7 @@ StatusOr<std::unique_ptr<ClickReader>> ClickReader::OpenCsv(const std::string& p
 ClickReader::ClickReader(std::vector<std::string> files, ClickLogFormat format,
                          double broken_share_max)
     : files_(std::move(files)), format_(std::move(format)), broken_share_max_(broken_share_max) {
-  if (!std::ranges::all_of(files_, IsRegular)) return;
+  if (std::ranges::any_of(files_, IsReadOnce)) return;
   for (const std::string& file : files_) files_bytes_ += SizeOf(file);
 }
 
@@ -87,7 +75,7 @@ Status ClickReader::OpenNext() {
 // A long training must not end because a later file has other columns.
 Status ClickReader::CheckFiles() const {
   for (size_t i = next_file_; i < files_.size(); ++i) {
-    if (IsPipe(files_[i])) continue;
+    if (IsReadOnce(files_[i])) continue;
     EMBANK_RETURN_IF_ERROR(OpenClickLog(files_[i], format_).status());
   }
   return OkStatus();
