@@ -84,7 +84,7 @@ TEST_F(ClickFilesTest, NameTheWordForWhichThereIsNone) {
   }
   std::filesystem::create_directory(directory_.path() + "/empty/deeper");
   EXPECT_THAT(std::string(Find({"empty"}).status().message()),
-              HasSubstr("give '" + directory_.path() + "/empty/*' for those of its directories"));
+              HasSubstr("give '" + directory_.path() + "/empty/*' for all files and directories"));
 }
 
 }  // namespace

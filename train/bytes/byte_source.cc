@@ -67,8 +67,10 @@ bool Begins(std::string_view head, std::string_view magic, bool has_name) {
 
 bool IsReadOnce(const std::string& path) {
   std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
   return path == kStandardInput ||
-         (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error));
+         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+          !std::filesystem::is_directory(status));
 }
 
 StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {

@@ -26,7 +26,8 @@ class HeadedSource final : public ByteSource {
   void Skip(size_t bytes) { at_ += bytes; }
 
   StatusOr<size_t> Read(std::span<std::byte> out) override;
-  double FractionRead() const override { return source_->FractionRead(); }
+  // Its head is read before anybody asks for it.
+  double FractionRead() const override { return at_ == 0 ? 0.0 : source_->FractionRead(); }
 
  private:
   const std::unique_ptr<ByteSource> source_;
