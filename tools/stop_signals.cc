@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "train/bytes/byte_source.h"
+
 namespace embank {
 namespace {
 
@@ -10,6 +12,7 @@ std::atomic<int> last_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void Note(int number) {
+  EndWaits(true);
   if (last_signal.exchange(number, std::memory_order_relaxed) == 0) return;
   signal(number, SIG_DFL);
   raise(number);
@@ -19,6 +22,7 @@ void Note(int number) {
 
 StopSignals::StopSignals() {
   last_signal = 0;
+  EndWaits(false);
   struct sigaction noted = {};
   noted.sa_handler = Note;
   // Reads of a log go on behind a signal.
@@ -35,6 +39,7 @@ StopSignals::StopSignals() {
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   sigaction(SIGPIPE, &pipe_before_, nullptr);
+  EndWaits(false);
 }
 
 const char* StopSignals::received() const {

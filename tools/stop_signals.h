@@ -8,7 +8,8 @@
 
 namespace embank {
 
-// While it lives, the first signal is noted, and a second one of any kind ends the process at once.
+// While it lives, the first signal is noted and ends waits for lines of a pipe (EndWaits), and a
+// second one of any kind ends the process at once.
 // A signal that the process ignores stays ignored. So is SIGPIPE, because Ctrl-C also ends the
 // program to which the output goes, and a hang-up the terminal. At most one of them lives.
 class StopSignals {

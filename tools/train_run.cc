@@ -83,9 +83,7 @@ void PrintBroken(const BrokenLines& broken) {
   if (broken.count == 0) return;
   std::fprintf(stderr, "%llu broken lines were left out; the first of each kind:\n",
                static_cast<unsigned long long>(broken.count));
-  for (const BrokenKind& kind : broken.kinds) {
-    std::fprintf(stderr, "  %s\n", embank::TextOf(kind).c_str());
-  }
+  for (const std::string& text : TextsOf(broken)) std::fprintf(stderr, "  %s\n", text.c_str());
 }
 
 Status TrainRun::Execute() {
@@ -269,6 +267,8 @@ Status TrainRun::Train() {
   if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate();
   while (!IsDone()) {
     const StatusOr<const ClickBatch*> next = batches.Next();
+    // A signal has ended the wait for lines of a pipe.
+    if (IsCancelled(next.status())) break;
     failure_ = next.status();
     if (!next.ok()) break;
     const ClickBatch* const batch = *next;

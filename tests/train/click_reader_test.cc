@@ -266,7 +266,7 @@ TEST(CriteoReader, LeavesOutBlankLinesAtTheEnd) {
   auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
   EXPECT_EQ(*ReadNumbers(reader.get(), 9), NumbersUpTo(2));
   ASSERT_EQ(reader->broken_lines().kinds.size(), 1u);
-  EXPECT_EQ(TextOf(reader->broken_lines().kinds[0]),
+  EXPECT_EQ(TextsOf(reader->broken_lines())[0],
             file.path() + ", line 2: it is blank (2 such lines)");
   auto first = *ClickReader::Open({file.path()}, {.rules = LogRules::kFirst}, kAnyShare);
   EXPECT_EQ(*ReadNumbers(first.get(), 9), NumbersUpTo(2));
@@ -368,7 +368,7 @@ TEST(ClickReader, ReadsSeveralFilesAsOne) {
     EXPECT_EQ(*ReadNumbers(reader.get(), samples_max), NumbersUpTo(10));
     EXPECT_EQ(reader->FractionRead(), 1.0);
     ASSERT_EQ(reader->broken_lines().kinds.size(), 2u) << "blank lines end a file";
-    EXPECT_EQ(TextOf(reader->broken_lines().kinds[0]),
+    EXPECT_EQ(TextsOf(reader->broken_lines())[0],
               files[3]->path() + ", line 2: its label is no label: \"x\" in column 1");
     EXPECT_EQ(reader->broken_lines().kinds[1].number, 3u);
   }

@@ -45,7 +45,7 @@ TEST(Sparse, ReadsLinesOfLibsvm) {
       ", line 10: the weight of an id is no number: \"1:\" (2 such lines)"};
   ASSERT_EQ(broken.kinds.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(TextOf(broken.kinds[i]), broken.kinds[i].file + expected[i]);
+    EXPECT_EQ(TextsOf(broken)[i], broken.kinds[i].file + expected[i]);
   }
 }
 

@@ -95,13 +95,14 @@ TEST(Csv, NamesBrokenLines) {
       ", line 12: a quotation mark is missing: \"1,30,\\\"5,ff\""};
   ASSERT_EQ(broken.kinds.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(TextOf(broken.kinds[i]), broken.kinds[i].file + expected[i]);
+    EXPECT_EQ(TextsOf(broken)[i], broken.kinds[i].file + expected[i]);
   }
 }
 
 TEST(Csv, ShowsTheBeginOfATextThatWasNotUnderstood) {
   const auto shown = [](const std::string& text) {
-    return TextOf(BrokenKind{.defect = LineDefect::kBadId, .bad = {"7", text}, .file = "f"});
+    const BrokenKind kind = {.defect = LineDefect::kBadId, .bad = {"7", text}, .file = "f"};
+    return TextsOf({.count = 1, .kinds = {kind}})[0];
   };
   const std::string e = "\xC3\xA9";
   std::string many;
@@ -119,6 +120,9 @@ TEST(Csv, ShowsTheBeginOfATextThatWasNotUnderstood) {
   ASSERT_EQ(broken.kinds.size(), BrokenLines::kNamedMax);
   EXPECT_EQ(broken.kinds[3].count, 2u);
   EXPECT_EQ(broken.kinds[3].file, "f") << "the first one";
+  const std::vector<std::string> texts = TextsOf(broken);
+  ASSERT_EQ(texts.size(), BrokenLines::kNamedMax + 1);
+  EXPECT_EQ(texts.back(), "20 lines of other kinds");
 }
 
 TEST(Csv, HasIdsOfADeclaredVocabulary) {
@@ -277,7 +281,7 @@ TEST(Csv, ReadsNumbersWithAPlusSignAndNoDecimalCommas) {
   EXPECT_EQ(broken.kinds[0].count, 6u);
   ReadColumn("dense 2\n", {"1,5", "-1,5e3", "+0,5"}, &broken);
   ASSERT_EQ(broken.kinds.size(), 1u);
-  EXPECT_THAT(TextOf(broken.kinds[0]),
+  EXPECT_THAT(TextsOf(broken)[0],
               HasSubstr("a number has a decimal comma in place of a point: \"1,5\" in column 2"));
   EXPECT_EQ(broken.count, 3u);
 }
@@ -375,7 +379,7 @@ TEST(Csv, HasAHeaderInEachFile) {
   EXPECT_EQ(batch.dense, (std::vector<float>{30, 31}));
   EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{5, 6}));
   EXPECT_EQ(reader->position(), 5u) << "headers are lines";
-  EXPECT_EQ(TextOf(reader->broken_lines().kinds[0]),
+  EXPECT_EQ(TextsOf(reader->broken_lines())[0],
             second.path() + ", line 3: its label is no label: \"2\" in column 'label'");
   const Status status = ClickReader::Open({first.path(), other.path()}, format).status();
   EXPECT_TRUE(IsNotFound(status));

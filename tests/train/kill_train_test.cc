@@ -92,7 +92,8 @@ void ForgetEnds() {
 // Waits until a child has ended, and no longer than so many milliseconds.
 void WaitForAnEnd(uint64_t milliseconds_max) {
   const sigset_t ended = EndsOfChildren();
-  const timespec limit = {.tv_sec = 0, .tv_nsec = static_cast<long>(milliseconds_max * 1'000'000)};
+  const timespec limit = {.tv_sec = static_cast<time_t>(milliseconds_max / 1000),
+                          .tv_nsec = static_cast<long>(milliseconds_max % 1000 * 1'000'000)};
   sigtimedwait(&ended, nullptr, &limit);
 }
 
@@ -314,6 +315,28 @@ TEST(KillTrain, AStoppedRunNeedsNoReaderOfItsOutput) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     EXPECT_EQ(StepsOf(path), 4.0) << signal;
   }
+}
+
+// The writer of a pipe may be silent for hours.
+TEST(KillTrain, AStoppedRunDoesNotWaitForASilentPipe) {
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/run";
+  PipedLog data(path + ".log");
+  const Training run = StartWords({"--data", path + ".log", "--path", path, "--batch", "100"});
+  data.Write(CriteoLog(kLinesRead));
+  while (!CatchesSignals(run.child)) WaitForAnEnd(5);
+  ForgetEnds();
+  // The steps of what was written take no longer.
+  WaitForAnEnd(1000);
+  kill(run.child, SIGTERM);
+  WaitForAnEnd(20'000);
+  kill(run.child, SIGKILL);
+  const int status = EndOf(run);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_GT(StepsOf(path), 0.0);
+  data.Close();
 }
 
 // It may take long: what was trained is in a checkpoint, and a signal ends the evaluation alone.

@@ -1,9 +1,11 @@
 #include "train/bytes/byte_source.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/bytes/errno_status.h"
 #include "train/bytes/file_pointer.h"
@@ -23,6 +26,11 @@ namespace embank {
 namespace {
 
 constexpr size_t kMagicBytes = 4;
+// A writer that is only slow writes within this time.
+constexpr int kWaitMilliseconds = 1000;
+
+std::atomic<bool> waits_end = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers set it");
 
 class PlainFile final : public ByteSource {
  public:
@@ -30,9 +38,14 @@ class PlainFile final : public ByteSource {
       : path_(std::move(path)), file_(file), size_bytes_(size_bytes) {}
 
   StatusOr<size_t> Read(std::span<std::byte> out) override {
-    const size_t count = std::fread(out.data(), 1, out.size(), file_.get());
-    if (count < out.size() && std::ferror(file_.get()) != 0) {
-      return ErrnoStatus(errno, StrCat(path_, ": cannot read"));
+    size_t count = 0;
+    while (count < out.size()) {
+      EMBANK_RETURN_IF_ERROR(WaitForBytes());
+      const ssize_t size = read(fileno(file_.get()), out.data() + count, out.size() - count);
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return ErrnoStatus(errno, StrCat(path_, ": cannot read"));
+      if (size == 0) break;
+      count += static_cast<size_t>(size);
     }
     read_bytes_ += count;
     return count;
@@ -44,6 +57,16 @@ class PlainFile final : public ByteSource {
   }
 
  private:
+  // Files never wait; writers of pipes may be silent for as long as they like.
+  Status WaitForBytes() {
+    pollfd file = {.fd = fileno(file_.get()), .events = POLLIN, .revents = 0};
+    for (;;) {
+      const int ready = poll(&file, 1, kWaitMilliseconds);
+      if (ready > 0 || (ready < 0 && errno != EINTR)) return OkStatus();
+      if (ready == 0 && waits_end) return CancelledError(StrCat(path_, ": no more bytes came"));
+    }
+  }
+
   const std::string path_;
   const FilePointer file_;
   const uint64_t size_bytes_;
@@ -64,6 +87,8 @@ bool Begins(std::string_view head, std::string_view magic, bool has_name) {
 }
 
 }  // namespace
+
+void EndWaits(bool end) { waits_end = end; }
 
 bool IsReadOnce(const std::string& path) {
   std::error_code error;

@@ -18,13 +18,17 @@ inline constexpr std::string_view kStandardInput = "-";
 // Returns whether a path is there, and can be read once alone: standard input, a pipe, a device.
 bool IsReadOnce(const std::string& path);
 
+// From now on, reads that have waited for a pipe for a second return CANCELLED; false: they wait
+// again for as long as it takes. Signal handlers may call it.
+void EndWaits(bool end);
+
 // Memory is constant, whatever the file's size. One thread.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
   // Fills `out` from its front and returns the number of bytes; less than out.size() only at the
-  // end, 0 behind it. DATA_LOSS: the message names the file and the damage.
+  // end, 0 after it. DATA_LOSS: the message names the file and the damage. CANCELLED: see EndWaits.
   virtual StatusOr<size_t> Read(std::span<std::byte> out) = 0;
 
   // The part of the file that was read, 0..1, for progress; 0 for a pipe, whose size is not known.

@@ -15,6 +15,18 @@ bool IsNumber(std::string_view name) {
   return std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+std::string TextOf(const BrokenKind& kind) {
+  std::string text = StrCat(kind.file, ", line ", kind.number, ": ", DefectText(kind.defect));
+  const BadField& bad = kind.bad;
+  if (!bad.text.empty() || !bad.column.empty()) StrAppend(&text, ": ", ShownText(bad.text));
+  if (!bad.column.empty()) {
+    const char* const mark = IsNumber(bad.column) ? "" : "'";
+    StrAppend(&text, " in column ", mark, bad.column, mark);
+  }
+  if (kind.count > 1) StrAppend(&text, " (", kind.count, " such lines)");
+  return text;
+}
+
 }  // namespace
 
 std::string ShownText(std::string_view text, char mark) {
@@ -38,16 +50,15 @@ std::string ShownText(std::string_view text, char mark) {
   return quoted + mark;
 }
 
-std::string TextOf(const BrokenKind& kind) {
-  std::string text = StrCat(kind.file, ", line ", kind.number, ": ", DefectText(kind.defect));
-  const BadField& bad = kind.bad;
-  if (!bad.text.empty() || !bad.column.empty()) StrAppend(&text, ": ", ShownText(bad.text));
-  if (!bad.column.empty()) {
-    const char* const mark = IsNumber(bad.column) ? "" : "'";
-    StrAppend(&text, " in column ", mark, bad.column, mark);
+std::vector<std::string> TextsOf(const BrokenLines& broken) {
+  std::vector<std::string> texts;
+  uint64_t others = broken.count;
+  for (const BrokenKind& kind : broken.kinds) {
+    texts.push_back(TextOf(kind));
+    others -= kind.count;
   }
-  if (kind.count > 1) StrAppend(&text, " (", kind.count, " such lines)");
-  return text;
+  if (others > 0) texts.push_back(StrCat(others, " lines of other kinds"));
+  return texts;
 }
 
 void BrokenLines::Add(LineDefect defect, const BadField& bad, const std::string& file,

@@ -23,10 +23,6 @@ struct BrokenKind {
 // Returns the first characters of a text between marks; those that cannot be printed are escaped.
 std::string ShownText(std::string_view text, char mark = '"');
 
-// Returns a phrase with file, line, column, text and count of a kind:
-//   log.csv, line 7: a dense feature is no number: "3O" in column 'age' (17 such lines)
-std::string TextOf(const BrokenKind& kind);
-
 struct BrokenLines {
   static constexpr uint32_t kNamedMax = 10;
 
@@ -36,6 +32,11 @@ struct BrokenLines {
   // Counts a line of `file`.
   void Add(LineDefect defect, const BadField& bad, const std::string& file, uint64_t number);
 };
+
+// Returns a phrase for the first line of each kind, with file, line, column, text and count:
+//   log.csv, line 7: a dense feature is no number: "3O" in column 'age' (17 such lines)
+// A last phrase has the count of the lines of all other kinds, if there are any.
+std::vector<std::string> TextsOf(const BrokenLines& broken);
 
 }  // namespace embank
 

@@ -156,7 +156,7 @@ Status ClickReader::CheckShare(uint64_t judged_min) const {
   std::string text = StrCat(log_.name, ": ", broken_.count, " of ", judged,
                             " lines are broken, and at most a share of ", broken_share_max_,
                             " may be (--broken-share)");
-  for (const BrokenKind& kind : broken_.kinds) StrAppend(&text, "; ", TextOf(kind));
+  for (const std::string& of_kind : TextsOf(broken_)) StrAppend(&text, "; ", of_kind);
   if (!format_.columns && broken_.count == judged) {
     text +=
         "; without --columns FILE (docs/training.md) lines have Criteo's format: a label, 13 "
