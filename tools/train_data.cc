@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/bytes/byte_source.h"
+#include "train/bytes/line_reader.h"
 #include "train/bytes/text_source.h"
 #include "train/data/click_files.h"
 #include "train/data/column_file.h"
@@ -22,8 +24,9 @@
 namespace embank {
 namespace {
 
-// So much of a log tells it from another one. Lines may be appended to a log of this size.
+// The beginning of a log tells it from another one. Lines may be appended to a log of this size.
 constexpr size_t kHeadBytes = 64 * 1024;
+constexpr size_t kHeadBytesMax = LineReader::kLineBytesMax;
 
 StatusOr<std::string> ReadText(const std::string& path) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenTextSource(path));
@@ -54,20 +57,35 @@ StatusOr<std::optional<ColumnFile>> ReadColumns(const TrainCommand& command, boo
   return std::optional(*std::move(columns));
 }
 
-// A file that was shorter at the checkpoint keeps its head, so that lines may be appended to it.
-FileHead HeadOfGrown(std::span<const std::byte> head, const FileHead& trained) {
-  const bool may_be = trained.bytes > 0 && trained.bytes < head.size();
-  return may_be && HeadOf(head.first(trained.bytes)) == trained ? trained : HeadOf(head);
+// All days may have one header, so that a long one is followed by lines.
+size_t SizeOfHead(std::span<const std::byte> text) {
+  const std::string_view characters(reinterpret_cast<const char*>(text.data()), text.size());
+  const size_t header = std::min(characters.find_first_of("\r\n"), text.size());
+  const size_t bytes = header <= kHeadBytes / 2 ? kHeadBytes : header + kHeadBytes;
+  return std::min({bytes, text.size(), kHeadBytesMax});
 }
 
-// The begin of a log. It is read as the lines are, so that a packed file and a pipe have that of
-// the file.
-StatusOr<FileHead> HeadOfFile(const std::string& file, const FileHead* trained) {
+// A file that was shorter at the checkpoint keeps its head, so that lines may be appended to it. So
+// does one with a long header, of which older checkpoints have kHeadBytes.
+FileHead HeadOfText(std::span<const std::byte> text, const FileHead* trained, bool is_last) {
+  const std::span<const std::byte> head = text.first(SizeOfHead(text));
+  const bool may_be = trained != nullptr && trained->bytes > 0 && trained->bytes < head.size() &&
+                      (is_last || trained->bytes == kHeadBytes);
+  if (!may_be) return HeadOf(head);
+  const FileHead before = HeadOf(head.first(trained->bytes));
+  return before.crc32c == trained->crc32c ? before : HeadOf(head);
+}
+
+// It is read as the lines are, so that a packed file and a pipe have the head of the file.
+StatusOr<FileHead> HeadOfFile(const std::string& file, const FileHead* trained, bool is_last) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenTextSource(file));
-  std::vector<std::byte> bytes(kHeadBytes);
+  std::vector<std::byte> bytes(kHeadBytesMax);
   EMBANK_ASSIGN_OR_RETURN(const size_t size, source->Read(bytes));
-  const std::span<const std::byte> head = std::span(bytes).first(size);
-  return trained == nullptr ? HeadOf(head) : HeadOfGrown(head, *trained);
+  FileHead head = HeadOfText(std::span(bytes).first(size), trained, is_last);
+  std::error_code error;
+  const uintmax_t file_bytes = std::filesystem::file_size(file, error);
+  if (!error) head.file_bytes = file_bytes;
+  return head;
 }
 
 std::string DifferenceOf(const char* kind, const std::vector<std::string>& of_log,
@@ -153,15 +171,16 @@ StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log) {
   name.words = "a log";
   const std::vector<FileHead>& trained = command.trained_data.files;
   for (const std::string& file : command.data) {
+    const size_t number = name.files.size();
+    const FileHead* const before = number < trained.size() ? &trained[number] : nullptr;
     // Lines may be appended to the last file of a checkpoint.
-    const bool is_last = name.files.size() + 1 == trained.size();
+    const bool is_last = number + 1 == trained.size();
     FileHead head;
     if (!IsReadOnce(file)) {
-      EMBANK_ASSIGN_OR_RETURN(head, HeadOfFile(file, is_last ? &trained.back() : nullptr));
+      EMBANK_ASSIGN_OR_RETURN(head, HeadOfFile(file, before, is_last));
       if (head.bytes == 0) continue;
     } else if (file == log->file()) {
-      head = HeadOf(log->Head(kHeadBytes));
-      if (is_last) head = HeadOfGrown(log->Head(kHeadBytes), trained.back());
+      head = HeadOfText(log->Head(kHeadBytesMax), before, is_last);
     }
     name.files.push_back(head);
   }

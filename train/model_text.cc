@@ -92,7 +92,8 @@ std::string LinesOf(const DataPosition& position) {
 std::string HeadLines(const DataName& data) {
   std::string lines;
   for (const FileHead& head : data.files) {
-    StrAppend(&lines, kFileHead, head.bytes, " ", head.crc32c, "\n");
+    const std::string size = head.file_bytes > 0 ? StrCat(" ", head.file_bytes) : std::string();
+    StrAppend(&lines, kFileHead, head.bytes, " ", head.crc32c, size, "\n");
   }
   return lines;
 }
@@ -341,8 +342,16 @@ std::optional<FileHead> HeadIn(std::string_view text, std::string_view between) 
 
 Status TakeHeads(std::string_view* text, DataName* data) {
   while (text->starts_with(kFileHead)) {
-    const std::optional<FileHead> head = HeadIn(TakeLine(text).substr(kFileHead.size()), " ");
-    if (!head) return MissingLine("file head");
+    std::string_view line = TakeLine(text).substr(kFileHead.size());
+    // Sizes are younger than version 2.
+    std::optional<uint64_t> file_bytes = 0;
+    if (const size_t end = line.rfind(' '); end != line.find(' ')) {
+      file_bytes = NumberIn<uint64_t>(line.substr(end + 1));
+      line = line.substr(0, end);
+    }
+    std::optional<FileHead> head = HeadIn(line, " ");
+    if (!head || !file_bytes) return MissingLine("file head");
+    head->file_bytes = *file_bytes;
     data->files.push_back(*head);
   }
   return OkStatus();

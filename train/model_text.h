@@ -19,7 +19,8 @@
 //   id feature C1 dim 16
 //   node 0 dense width 13
 //   ...
-//   file head 65536 17                the begin of each file of the data: its bytes, their CRC-32C
+//   file head 65536 17 1048576        the beginning of each file of the data: its bytes, their
+//                                     CRC-32C, and the size of the file, if it is known
 //   ...
 //   rules 2                           how the lines of the data are read (log_rules.h)
 //   Criteo's format                   or the statements of their column file, or nothing

@@ -172,6 +172,42 @@ TEST(TrainResume, LinesThatWereAppendedAreTrainedAlone) {
   }
 }
 
+// The place of each line in the second file has changed.
+TEST(TrainResume, AppendedLinesOfAFileBeforeTheLastMakeOtherData) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/";
+  const std::string run = "--path " + path + "store --data " + path + "a " + path + "b";
+  WriteFile(path + "a", CriteoLog(500));
+  WriteFile(path + "b", CriteoLog(500, 9));
+  ASSERT_GT(std::filesystem::file_size(path + "a"), 65536u);
+  ASSERT_EQ(Train(run + kModel).exit_code, 0);
+  WriteFile(path + "b", CriteoLog(600, 9));
+  const Ended last = Train(run + " --resume");
+  EXPECT_THAT(last.output, HasSubstr("11, 100 samples in this run"));
+  EXPECT_THAT(last.output, Not(HasSubstr(" -> ")));
+  WriteFile(path + "a", CriteoLog(600));
+  const Ended other = Train(run + " --resume");
+  EXPECT_THAT(other.output, HasSubstr("at the begin of the data\ndata a log of 2 files"));
+  EXPECT_THAT(other.output, HasSubstr("1199 samples in this run"));
+}
+
+// All days have one header.
+TEST(TrainResume, DaysWithALongHeaderAreToldApart) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/";
+  const std::string header = "click,user," + std::string(70'000, 'x') + "\n";
+  for (const char day : {'1', '2'}) {
+    std::string text = header;
+    for (int i = 0; i < 300; ++i) text += "1," + std::to_string(i % 7 * (day - '0')) + ",\n";
+    WriteFile(path + day, text);
+  }
+  WriteFile(path + "columns", "label click\nid user decimal\n");
+  const std::string run = "--path " + path + "store --data " + path;
+  ASSERT_EQ(Train(run + "1 --columns " + path + "columns" + kModel).exit_code, 0);
+  const Ended next = Train(run + "2 --resume");
+  EXPECT_THAT(next.output, HasSubstr("6, 300 samples in this run"));
+}
+
 // The last window is given to its end in the order of the first run, and the lines behind it in one
 // of their own: whether that run ended within the window or with it.
 TEST(TrainResume, LinesThatWereAppendedAreShuffledAlone) {

@@ -10,15 +10,16 @@
 
 namespace embank {
 
-// The begin of a file.
+// The beginning of a file, and its size.
 struct FileHead {
   uint64_t bytes = 0;  // 0: a pipe that was not looked at
   uint32_t crc32c = 0;
+  uint64_t file_bytes = 0;  // of the whole file, as it is stored; 0: not known
 
   bool operator==(const FileHead&) const = default;
 };
 
-// Returns the head that a file with these first bytes has.
+// Returns the head that a file of unknown size with these first bytes has.
 FileHead HeadOf(std::span<const std::byte> bytes);
 
 struct DataName {
@@ -30,7 +31,8 @@ struct DataName {
 };
 
 // Returns whether `data` begin with the files of `part`, in the same order of samples: a position
-// in `part` is one in `data`, too.
+// in `part` is one in `data`, too. The last file of `part` may have another size, because lines are
+// appended to it; in any other file they would shift the position.
 bool BeginWith(const DataName& data, const DataName& part);
 
 // Returns a phrase for a person, which differs where the names do.
