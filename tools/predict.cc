@@ -72,13 +72,18 @@ Status CheckOut(const ModelCommand& command) {
   return OkStatus();
 }
 
-// Appends the scores of a batch, and an empty line for each broken one.
+// Readers of CSV skip an empty line, and the scores behind it would move up.
+void AppendBroken(uint64_t lines, std::string* text) {
+  for (uint64_t i = 0; i < lines; ++i) text->append("NaN\n");
+}
+
+// Appends the scores of a batch with its broken lines.
 void AppendScores(std::span<const float> logits, const BrokenBeside& broken, std::string* text) {
   for (size_t i = 0; i < logits.size(); ++i) {
-    text->append(broken.before[i], '\n');
+    AppendBroken(broken.before[i], text);
     StrAppend(text, ExactText(static_cast<float>(Sigmoid(static_cast<double>(logits[i])))), "\n");
   }
-  text->append(broken.behind, '\n');
+  AppendBroken(broken.behind, text);
 }
 
 // Writes the scores of all lines. Returns the number of samples. CANCELLED: a signal came.
