@@ -51,6 +51,7 @@ StatusOr<OpenedModel> OpenModel(const ModelCommand& command, bool has_labels) {
   log.format = model.text.columns.format;
   log.rules = RulesOf(log.format);
   OpenedModel opened;
+  EMBANK_RETURN_IF_ERROR(TakeColumns(&log));
   EMBANK_RETURN_IF_ERROR(TakeFiles(&log));
   EMBANK_ASSIGN_OR_RETURN(opened.log, OpenLog(log, "--data", log.data, has_labels));
   EMBANK_RETURN_IF_ERROR(CheckColumns(log, opened.log->columns(), model.text.columns));

@@ -12,7 +12,6 @@
 #include "base/str_cat.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
-#include "train/bytes/byte_source.h"
 #include "train/data/id_reader.h"
 #include "train/generator/click_schema.h"
 #include "train/models/model_table.h"
@@ -303,10 +302,6 @@ Status Complete(TrainCommand* command) {
   if (command->data.empty() == command->generate.empty()) {
     return InvalidArgumentError("give either --data FILE or --generate SCHEMA");
   }
-  if (!command->columns.empty() && IsReadOnce(command->columns)) {
-    return InvalidArgumentError(StrCat("--columns: ", command->columns,
-                                       " is a pipe, and is read more than once; give a file"));
-  }
   if (command->samples == 0 || command->samples > kSamplesMax) {
     return InvalidArgumentError(
         StrCat("--samples is ", command->samples, "; it must be 1 to ", kSamplesMax));
@@ -348,6 +343,7 @@ Status Complete(TrainCommand* command) {
                           Bytes("--micro-batch-kib", command->micro_batch_kib, 10));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.group_bytes,
                           Bytes("--group-kib", command->group_kib, 10));
+  EMBANK_RETURN_IF_ERROR(TakeColumns(command));
   EMBANK_RETURN_IF_ERROR(TakeFiles(command));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--json", command->json));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--weights", command->weights));

@@ -24,8 +24,8 @@ struct TrainCommand {
   std::string model = "dlrm";
   std::vector<std::string> data;  // words for FilesOf, and then the files (TakeFiles)
   std::string generate;           // a schema, in place of a file
-  std::string columns;            // of a CSV file
-  std::string format;  // of a checkpoint (train/model_text.h): for logs without `columns`
+  std::string columns;            // a column file
+  std::string format;             // of a checkpoint (train/model_text.h), or the text of `columns`
   LogRules rules = kNewestRules;  // of the lines of a log
   DataName trained_data;          // of a checkpoint
   std::vector<std::string> eval;  // as `data`

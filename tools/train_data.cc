@@ -42,12 +42,9 @@ StatusOr<std::string> ReadText(const std::string& path) {
 
 // Returns the columns of CSV, libsvm or libffm; nothing: the lines have Criteo's format.
 StatusOr<std::optional<ColumnFile>> ReadColumns(const TrainCommand& command, bool has_labels) {
-  std::string text = command.format;
-  if (!command.columns.empty()) {
-    EMBANK_ASSIGN_OR_RETURN(text, ReadText(command.columns));
-  } else if (text.empty() || text.ends_with(kCriteoFormat)) {
-    return std::optional<ColumnFile>();
-  }
+  const std::string& text = command.format;
+  const bool is_criteo = text.empty() || text.ends_with(kCriteoFormat);
+  if (command.columns.empty() && is_criteo) return std::optional<ColumnFile>();
   StatusOr<ColumnFile> columns = ParseColumnFile(text, has_labels);
   if (!columns.ok()) {
     const std::string file = command.columns.empty() ? "the checkpoint" : command.columns;
@@ -122,6 +119,14 @@ StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, cons
 
 Status OfData(const Status& status) {
   return IsInvalidArgument(status) ? DataLossError(status.message()) : status;
+}
+
+Status TakeColumns(TrainCommand* command) {
+  if (command->columns.empty()) return OkStatus();
+  StatusOr<std::string> text = ReadText(command->columns);
+  if (!text.ok()) return Of("--columns", InvalidArgumentError(text.status().message()));
+  command->format = *std::move(text);
+  return OkStatus();
 }
 
 Status TakeFiles(TrainCommand* command) {

@@ -14,13 +14,17 @@
 
 namespace embank {
 
+// Reads the file of --columns, which may be a pipe, once for all epochs and evaluations. Without
+// one nothing changes. INVALID_ARGUMENT: it cannot be read.
+Status TakeColumns(TrainCommand* command);
+
 // Replaces --data and --eval, whose words are files, directories, patterns or "-", by their files,
 // once for all epochs and evaluations. INVALID_ARGUMENT: --broken-share. The statuses of FilesOf
 // name the option.
 Status TakeFiles(TrainCommand* command);
 
-// Opens the files of a log: Criteo's format, or that of --columns or of the checkpoint. `option` is
-// that of the files. INVALID_ARGUMENT: the column file is wrong. The statuses of ClickReader::Open,
+// Opens the files of a log in TrainCommand::format. `option` is that of the files.
+// INVALID_ARGUMENT: the column file is wrong. The statuses of ClickReader::Open,
 // as of OfData.
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
                                                std::span<const std::string> files,

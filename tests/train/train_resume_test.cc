@@ -208,6 +208,24 @@ TEST(TrainResume, DaysWithALongHeaderAreToldApart) {
   EXPECT_THAT(next.output, HasSubstr("6, 300 samples in this run"));
 }
 
+// Standard input is read once.
+TEST(TrainResume, AColumnFileIsReadOnceForAllEpochsAndEvaluations) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.csv";
+  std::string text = "click,user\n";
+  for (int i = 0; i < 300; ++i) text += std::to_string(i % 2) + "," + std::to_string(i % 7) + "\n";
+  WriteFile(log, text);
+  WriteFile(log + ".columns", "label click\nid user decimal\n");
+  const std::string path = directory.path() + "/store";
+  const Ended ended = Train("--data " + log + " --eval " + log + " --eval-every 2 --epochs 3" +
+                            kModel + " --columns - --path " + path + " <" + log + ".columns");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("9, 900 samples in this run"));
+  const Ended evaluated =
+      Train("evaluate --path " + path + " --data " + log + " --columns - <" + log + ".columns");
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.output;
+}
+
 // The last window is given to its end in the order of the first run, and the lines behind it in one
 // of their own: whether that run ended within the window or with it.
 TEST(TrainResume, LinesThatWereAppendedAreShuffledAlone) {
