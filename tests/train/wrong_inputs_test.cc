@@ -101,6 +101,8 @@ TEST_F(WrongInputs, ArePointedOutOnTheCommandLine) {
            {log + "--eval-every 5", {"--eval-every needs --eval FILE"}},
            {log + "--eval none.csv", {"--eval: none.csv", "No such file"}},
            {"--data log.csv --columns none", {"--columns: none", "No such file"}},
+           {log + "--data log.csv", {"--data: log.csv: is named twice", "name it once"}},
+           {log + "--eval - -", {"--eval: -: is named twice", "name it once"}},
            {log + "--json /none/figures", {"--json", "/none/figures", "No such file"}},
            {log + "--path log.csv", {"--path", "log.csv", "Not a directory"}},
            {log + "--resume", {"--resume needs --path"}},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <system_error>
 
@@ -89,6 +90,25 @@ StatusOr<Paths> Matches(const std::string& pattern) {
   return paths;
 }
 
+// Its lines would be trained twice.
+Status CheckNamedOnce(const Paths& files) {
+  std::map<std::string, const std::string*> named;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(file, error);
+    // Standard input and some pipes have no path.
+    const bool has_path = !error && file != kStandardInput;
+    const auto [other, is_new] = named.try_emplace(has_path ? path.string() : file, &file);
+    if (is_new) continue;
+    const std::string& before = *other->second;
+    const std::string twice =
+        before == file ? "is named twice" : StrCat("is the same file as ", before);
+    return InvalidArgumentError(
+        StrCat(file, ": ", twice, ", and its lines would be read twice; name it once"));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> words) {
@@ -112,6 +132,7 @@ StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> words) {
       }
     }
   }
+  EMBANK_RETURN_IF_ERROR(CheckNamedOnce(files));
   return files;
 }
 

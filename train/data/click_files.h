@@ -15,7 +15,7 @@ namespace embank {
 // ? or [] for the files and directories that it fits, by name; "-" for standard input. Numbers in
 // names are ordered by their value. A path that is there is no pattern. NOT_FOUND,
 // PERMISSION_DENIED and the like name the word for which there is no file. INVALID_ARGUMENT: a
-// directory has others in it.
+// directory has others in it, or a file is named twice.
 StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> words);
 
 }  // namespace embank
