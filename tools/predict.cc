@@ -35,8 +35,9 @@ struct OpenedModel {
   uint32_t batch = 0;
 };
 
-Status CheckColumns(const TrainCommand& command, const ClickColumns& of_log,
+Status CheckColumns(const TrainCommand& command, bool has_labels, ClickColumns of_log,
                     const ClickColumns& of_model) {
+  EMBANK_ASSIGN_OR_RETURN(of_log.format, FormatOfData(command, has_labels));
   const std::string difference = DifferenceOf(of_log, of_model);
   if (difference.empty()) return OkStatus();
   return InvalidArgumentError(StrCat(
@@ -54,7 +55,7 @@ StatusOr<OpenedModel> OpenModel(const ModelCommand& command, bool has_labels) {
   EMBANK_RETURN_IF_ERROR(TakeColumns(&log));
   EMBANK_RETURN_IF_ERROR(TakeFiles(&log));
   EMBANK_ASSIGN_OR_RETURN(opened.log, OpenLog(log, "--data", log.data, has_labels));
-  EMBANK_RETURN_IF_ERROR(CheckColumns(log, opened.log->columns(), model.text.columns));
+  EMBANK_RETURN_IF_ERROR(CheckColumns(log, has_labels, opened.log->columns(), model.text.columns));
   opened.batch = model.text.options.batch;
   EMBANK_ASSIGN_OR_RETURN(opened.trainer, OpenToPredict(log, std::move(model)));
   return opened;

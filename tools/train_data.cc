@@ -98,6 +98,37 @@ std::string DifferenceOf(const char* kind, const std::vector<std::string>& of_lo
   return "";
 }
 
+// The values of a column do not depend on the rest of its statement.
+DenseColumn WhatIsRead(const DenseColumn& dense) { return {dense.name, dense.is_log, false}; }
+IdColumn WhatIsRead(IdColumn id) {
+  if (id.format == IdFormat::kHex) id.format = IdFormat::kDecimal;
+  id.missing.clear();
+  id.table.clear();
+  return id;
+}
+
+template <typename Column>
+std::string DifferenceOfColumns(const std::vector<Column>& of_log,
+                                const std::vector<Column>& of_model) {
+  for (const Column& ours : of_log) {
+    const auto theirs = std::ranges::find(of_model, ours.name, &Column::name);
+    if (theirs == of_model.end() || WhatIsRead(ours) == WhatIsRead(*theirs)) continue;
+    return StrCat("have '", TextOf(ours), "' where the model has '", TextOf(*theirs), "'");
+  }
+  return "";
+}
+
+// Without a column file, columns have Criteo's format.
+ColumnFile ColumnsOfFormat(const ClickColumns& features) {
+  if (!features.format.ends_with(kCriteoFormat)) {
+    return ParseColumnFile(features.format, /*needs_label=*/false).value_or(ColumnFile());
+  }
+  ColumnFile columns;
+  for (const std::string& name : features.dense) columns.dense.push_back({name, true});
+  for (const std::string& name : features.ids) columns.ids.push_back({name, IdFormat::kHex});
+  return columns;
+}
+
 Status Of(const char* option, const Status& status) {
   return status.ok() ? status : Status(status.code(), StrCat(option, ": ", status.message()));
 }
@@ -192,9 +223,10 @@ StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log) {
   return name;
 }
 
-StatusOr<std::string> FormatOfData(const TrainCommand& command) {
+StatusOr<std::string> FormatOfData(const TrainCommand& command, bool has_labels) {
   if (!command.generate.empty()) return std::string();
-  EMBANK_ASSIGN_OR_RETURN(const std::optional<ColumnFile> columns, ReadColumns(command, true));
+  EMBANK_ASSIGN_OR_RETURN(const std::optional<ColumnFile> columns,
+                          ReadColumns(command, has_labels));
   std::string format = columns ? TextOf(*columns) : CriteoFormat(command.rules);
   if (format.ends_with('\n')) format.pop_back();
   return format;
@@ -215,8 +247,13 @@ Status CheckOrder(const TrainCommand& command, const DataName& data) {
 }
 
 std::string DifferenceOf(const ClickColumns& of_log, const ClickColumns& of_model) {
-  const std::string difference = DifferenceOf("dense", of_log.dense, of_model.dense);
-  return difference.empty() ? DifferenceOf("id", of_log.ids, of_model.ids) : difference;
+  std::string difference = DifferenceOf("dense", of_log.dense, of_model.dense);
+  if (difference.empty()) difference = DifferenceOf("id", of_log.ids, of_model.ids);
+  if (!difference.empty() || of_log.format.empty() || of_model.format.empty()) return difference;
+  const ColumnFile ours = ColumnsOfFormat(of_log);
+  const ColumnFile theirs = ColumnsOfFormat(of_model);
+  difference = DifferenceOfColumns(ours.dense, theirs.dense);
+  return difference.empty() ? DifferenceOfColumns(ours.ids, theirs.ids) : difference;
 }
 
 }  // namespace embank

@@ -44,13 +44,15 @@ std::string TextOfFiles(std::span<const std::string> files);
 // of a log. `log` has read nothing; without it the data are generated.
 StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log);
 // Returns ClickColumns::format of the data.
-StatusOr<std::string> FormatOfData(const TrainCommand& command);
+StatusOr<std::string> FormatOfData(const TrainCommand& command, bool has_labels = true);
 // INVALID_ARGUMENT: the data are those of the checkpoint, in another order: their position there
 // says nothing of this one.
 Status CheckOrder(const TrainCommand& command, const DataName& data);
 
 // Names the first feature by which a log differs from a model: "have the id feature \"tags\" where
-// the model has \"user\"". Empty: all are the same.
+// the model has \"user\"". Features of one name differ where the model would get other values from
+// the same text: text against numbers, another transform, vocabulary or form of a bag; numbers may
+// be decimal in one and hexadecimal in the other. Empty: all are the same.
 std::string DifferenceOf(const ClickColumns& of_log, const ClickColumns& of_model);
 
 }  // namespace embank

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -294,6 +295,64 @@ TEST_F(Predicting, TheColumnsOfAnotherFileAreThoseOfTheModel) {
               HasSubstr("have 0 dense features, and the model 1"));
   EXPECT_THAT(refusal("label click\ndense price log\nbag tags text\nid user decimal\n"),
               HasSubstr("have the id feature \"tags\" where the model has \"user\""));
+  const std::string columns = kViewColumns;
+  for (const auto& [theirs, ours] : std::vector<std::array<std::string, 2>>{
+           {"dense price log", "dense price"},
+           {"id user decimal", "id user text"},
+           {"id user decimal", "id user decimal below 90"},
+           {"bag tags text", "bag tags hex"},
+           {"bag tags text", "bag tags text separator semicolon"},
+           {"bag tags text", "bag tags text weights :"},
+           {"bag tags text", "id tags text"}}) {
+    std::string other = columns;
+    other.replace(other.find(theirs), theirs.size(), ours);
+    EXPECT_THAT(refusal(other), HasSubstr("have '" + ours + "' where the model has '" + theirs +
+                                          "'; give --columns FILE"));
+  }
+}
+
+// They say how the same values are written.
+TEST_F(Predicting, NumbersMayBeWrittenInAnotherForm) {
+  TrainOnViews("ffnn");
+  const std::vector<std::string> scores = Scores("log");
+  std::string text = LinesOf(Views(1))[0] + "\n";
+  for (const std::string& line : LinesOf(Views(1000))) {
+    if (line.starts_with("user")) continue;
+    const size_t end = line.find(',');
+    std::ostringstream user;
+    user << std::hex << std::stoi(line.substr(0, end));
+    text += user.str() + line.substr(end) + "\n";
+  }
+  WriteFile(At("hex"), text);
+  WriteFile(At("hex.columns"),
+            "label click\ndense price log\nid user hex missing none\nbag tags text\n");
+  EXPECT_EQ(Scores("hex", " --columns " + At("hex.columns")), scores);
+}
+
+TEST_F(Predicting, TheColumnsOfCriteosFormatAreCompared) {
+  WriteFile(At("log"), CriteoLog(200));
+  ASSERT_EQ(
+      Train("--model ffnn" + std::string(kModel) + " --path " + At("run") + " --data " + At("log"))
+          .exit_code,
+      0);
+  std::string header = "click";
+  for (int i = 1; i <= 13; ++i) header += "\tI" + std::to_string(i);
+  for (int i = 1; i <= 26; ++i) header += "\tC" + std::to_string(i);
+  WriteFile(At("headed"), header + "\n" + CriteoLog(200));
+  const auto write = [&](const std::string& id) {
+    std::string statements = "separator tab\nlabel click\n";
+    for (int i = 1; i <= 13; ++i) statements += "dense I" + std::to_string(i) + " log\n";
+    for (int i = 1; i <= 26; ++i) statements += "id C" + std::to_string(i) + " " + id + "\n";
+    WriteFile(At("columns"), statements);
+  };
+  const std::vector<std::string> scores = Scores("log");
+  write("hex");
+  EXPECT_EQ(Scores("headed", " --columns " + At("columns")), scores);
+  write("text");
+  const Ended refused = Train("evaluate --path " + At("run") + " --data " + At("headed") +
+                              " --columns " + At("columns"));
+  EXPECT_EQ(refused.exit_code, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("have 'id C1 text' where the model has 'id C1 hex'"));
 }
 
 TEST_F(Predicting, AModelThatIsTrainedIsNotUsed) {

@@ -307,6 +307,13 @@ Status CheckFormat(const ColumnFile& columns, bool needs_label) {
   return InvalidArgumentError("column file: format libffm has no field NUMBER NAME");
 }
 
+}  // namespace
+
+std::string TextOf(const DenseColumn& dense) {
+  return StrCat("dense ", QuotedName(dense.name), dense.is_log ? " log" : "",
+                dense.has_flag ? " flag" : "");
+}
+
 std::string TextOf(const IdColumn& id) {
   std::string text =
       StrCat(id.is_bag ? "bag " : "id ", QuotedName(id.name), " ", WordOf(kIdFormats, id.format));
@@ -327,10 +334,8 @@ std::string TextOf(const IdColumn& id) {
   }
   if (id.is_list) text += " list";
   if (!id.table.empty()) StrAppend(&text, " table ", QuotedName(id.table));
-  return text + '\n';
+  return text;
 }
-
-}  // namespace
 
 StatusOr<ColumnFile> ParseColumnFile(std::string_view text, bool needs_label) {
   ColumnFile columns;
@@ -362,11 +367,8 @@ std::string TextOf(const ColumnFile& columns) {
     StrAppend(&text, " at-least ", ExactText(*columns.label_at_least));
   }
   if (!columns.label.empty()) text += '\n';
-  for (const DenseColumn& dense : columns.dense) {
-    StrAppend(&text, "dense ", QuotedName(dense.name), dense.is_log ? " log" : "",
-              dense.has_flag ? " flag\n" : "\n");
-  }
-  for (const IdColumn& id : columns.ids) text += TextOf(id);
+  for (const DenseColumn& dense : columns.dense) StrAppend(&text, TextOf(dense), "\n");
+  for (const IdColumn& id : columns.ids) StrAppend(&text, TextOf(id), "\n");
   return text;
 }
 

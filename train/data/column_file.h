@@ -43,6 +43,8 @@ struct DenseColumn {
   std::string name;
   bool is_log = false;
   bool has_flag = false;
+
+  bool operator==(const DenseColumn&) const = default;
 };
 
 struct IdColumn {
@@ -55,6 +57,8 @@ struct IdColumn {
   std::optional<char> weights = {};       // stands between an id of a bag and its weight
   bool is_list = false;                   // the bag is in brackets
   std::string table = {};                 // which features share; empty: one of its own
+
+  bool operator==(const IdColumn&) const = default;
 };
 
 // A field of libffm.
@@ -79,6 +83,9 @@ struct ColumnFile {
 // a log without labels does not need.
 StatusOr<ColumnFile> ParseColumnFile(std::string_view text, bool needs_label = true);
 
+// Returns the statement of a column, without a line end.
+std::string TextOf(const DenseColumn& dense);
+std::string TextOf(const IdColumn& id);
 // Returns all statements of a column file, those that may be missing too. The first rules are not
 // written: they are older than the statement.
 std::string TextOf(const ColumnFile& columns);
