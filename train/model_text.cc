@@ -42,6 +42,7 @@ constexpr Optimizer kOptimizers[] = {Optimizer::kNone,    Optimizer::kSgd,
                                      Optimizer::kAdam,    Optimizer::kFtrl};
 
 constexpr std::string_view kFileHead = "file head ";
+constexpr std::string_view kOpenLine = "open line";
 constexpr std::string_view kSecondRules = "rules 2\n";
 
 constexpr RateCurve kCurves[] = {RateCurve::kConstant, RateCurve::kCosine, RateCurve::kStep};
@@ -84,6 +85,9 @@ std::string SettingLines(const ModelText& text) {
 
 std::string LinesOf(const DataPosition& position) {
   std::string lines = StrCat("position ", position.place, "\n");
+  if (position.open_line_bytes > 0) {
+    StrAppend(&lines, kOpenLine, " ", position.open_line_bytes, "\n");
+  }
   if (position.window_samples == 0) return lines;
   return StrCat(lines, "window begin ", position.window_begin, "\nwindow samples ",
                 position.window_samples, "\n");
@@ -266,6 +270,9 @@ Status TakeSchedule(Values* values, RateSchedule* schedule) {
 Status TakePosition(Values* values, DataPosition* position) {
   constexpr std::string_view kBegin = "window begin";
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("position", &position->place));
+  if (values->Has(kOpenLine)) {
+    EMBANK_RETURN_IF_ERROR(values->TakeNumber(kOpenLine, &position->open_line_bytes));
+  }
   const std::optional<std::string_view> begin = values->Take(kBegin);
   if (!begin) return OkStatus();
   const std::optional<uint64_t> number = NumberIn<uint64_t>(*begin);

@@ -233,7 +233,8 @@ TEST(CriteoReader, TakesALastLineWithoutAnEnd) {
     const bool is_whole = size + 1 == lines.size() || size + 9 == lines.size();
     ASSERT_EQ(*ReadNumbers(reader.get(), 4), NumbersUpTo(is_whole ? 2 : 1)) << size;
     ASSERT_EQ(reader->broken_lines().count, is_whole ? 0u : 1u);
-    EXPECT_EQ(reader->position(), 2u);
+    EXPECT_EQ(reader->position().place, 2u);
+    EXPECT_EQ(reader->position().open_line_bytes, size - second);
     EXPECT_EQ(reader->broken_lines().kinds.size(), is_whole ? 0u : 1u);
     // By the first rules no such line is whole.
     auto first = *ClickReader::Open({file.path()}, {.rules = LogRules::kFirst}, kAnyShare);
@@ -385,7 +386,7 @@ TEST(ClickReader, HasPositionsOverAllFiles) {
     EXPECT_EQ(ReadNumbers(other.get(), 4)->size(), 10 - count) << count;
     EXPECT_EQ(other->broken_lines().count, 2u);
   }
-  EXPECT_EQ(reader->position(), 13u);
+  EXPECT_EQ(reader->position().place, 13u);
   auto other = *ClickReader::Open(PathsOf(files), {}, kAnyShare);
   EXPECT_TRUE(other->SkipTo(13).ok());
   EXPECT_EQ(other->SkipTo(14).code(), StatusCode::kOutOfRange);

@@ -55,6 +55,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     text.steps = 12;
     text.position = {};
     text.position.place = uint64_t{1} << 40;
+    text.position.open_line_bytes = columns.format.empty() ? 0 : 120;
     if (columns.data.shuffle > 0) {
       text.position.window_begin = text.position.place - 12;
       text.position.window_samples = 100;

@@ -208,6 +208,34 @@ TEST(TrainResume, DaysWithALongHeaderAreToldApart) {
   EXPECT_THAT(next.output, HasSubstr("6, 300 samples in this run"));
 }
 
+// It may be one that is still being written. The whole line is trained, and one that has not grown
+// is not trained again.
+TEST(TrainResume, ALastLineWithoutAnEndIsTrainedAgainWhenItHasGrown) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const std::string text = CriteoLog(500);
+  const std::string run = "--path " + directory.path() + "/store --data " + log;
+  const size_t line = text.find('\n', text.size() / 2) + 1;
+  const auto lines = static_cast<int>(CountOf(text.substr(0, line), "\n"));
+  // Within the last id, and within the integers, where the line is broken.
+  for (const size_t cut : {text.find('\n', line) - 3, line + 9}) {
+    WriteFile(log, text.substr(0, cut));
+    ASSERT_EQ(Train(run + kModel).exit_code, 0);
+    const Ended same = Train(run + " --resume");
+    EXPECT_THAT(same.output, HasSubstr("all of the data have been trained"));
+    WriteFile(log, text);
+    const Ended grown = Train(run + " --resume");
+    EXPECT_THAT(grown.output, HasSubstr(std::to_string(500 - lines) + " samples in this run"));
+    std::filesystem::remove_all(directory.path() + "/store");
+  }
+  WriteFile(log, text.substr(0, text.find('\n', line)));
+  ASSERT_EQ(Train(run + kModel).exit_code, 0);
+  WriteFile(log, text);
+  const Ended ended = Train(run + " --resume");
+  EXPECT_THAT(ended.output, HasSubstr(std::to_string(499 - lines) + " samples in this run"))
+      << "it has got an end alone";
+}
+
 // Standard input is read once.
 TEST(TrainResume, AColumnFileIsReadOnceForAllEpochsAndEvaluations) {
   const ScratchDirectory directory;

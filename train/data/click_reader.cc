@@ -108,6 +108,10 @@ StatusOr<uint32_t> ClickReader::Next(uint32_t samples_max, ClickBatch* batch) {
 
 // Takes the next line of all files, and counts it.
 StatusOr<ClickReader::LineKind> ClickReader::NextLine() {
+  if (std::exchange(is_row_next_, false)) {
+    ++lines_;
+    return LineKind::kSample;
+  }
   Line line;
   while (log_.parser == nullptr || !log_.lines->Next(&line)) {
     EMBANK_RETURN_IF_ERROR(log_.lines->status());
@@ -116,6 +120,8 @@ StatusOr<ClickReader::LineKind> ClickReader::NextLine() {
     EMBANK_RETURN_IF_ERROR(OpenNext());
   }
   ++lines_;
+  line_bytes_ = static_cast<uint32_t>(line.text.size());
+  is_open_ = line.ending == LineEnding::kEndOfFile && next_file_ >= files_.size();
   if (line.number <= log_.header_lines) {
     ++unjudged_;
     return LineKind::kOther;
@@ -165,15 +171,27 @@ Status ClickReader::CheckShare(uint64_t judged_min) const {
   return InvalidArgumentError(text);
 }
 
+DataPosition ClickReader::position() const {
+  DataPosition position = lines_;
+  if (is_open_ && !is_row_next_) position.open_line_bytes = line_bytes_;
+  return position;
+}
+
 Status ClickReader::SkipTo(DataPosition position) {
   EMBANK_CHECK(position.place >= lines_);
+  LineKind kind = LineKind::kOther;
   while (lines_ < position.place) {
-    EMBANK_ASSIGN_OR_RETURN(const LineKind kind, NextLine());
+    EMBANK_ASSIGN_OR_RETURN(kind, NextLine());
     if (kind == LineKind::kEnd) {
       return OutOfRangeError(StrCat(
           log_.name, ": the data end behind line ", lines_, ", and go on behind line ",
           position.place, " of the checkpoint; give all files that were trained, or other data"));
     }
+  }
+  const bool has_grown = position.open_line_bytes > 0 && position.open_line_bytes != line_bytes_;
+  if (has_grown && kind == LineKind::kSample) {
+    --lines_;
+    is_row_next_ = true;
   }
   return OkStatus();
 }

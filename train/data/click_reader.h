@@ -17,9 +17,10 @@
 
 namespace embank {
 
-// A position is a number of lines of all files, headers included. Lines that are skipped are parsed
-// and judged like others, so that a reader that skips to a position goes on as one that has read up
-// to it. One thread at a time.
+// A position is a number of lines of all files, headers included, and behind a last line without an
+// end also its length: if the line has grown, a reader that skips to it gives the whole one. Lines
+// that are skipped are parsed and judged like others, so that a reader that skips to a position
+// goes on as one that has read up to it. One thread at a time.
 //
 // Statuses of Next and SkipTo, after which it gives nothing more:
 // DATA_LOSS: a packed file is damaged or cut off.
@@ -49,7 +50,7 @@ class ClickReader final : public ClickSource {
 
   const ClickColumns& columns() const override { return columns_; }
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
-  DataPosition position() const override { return lines_; }
+  DataPosition position() const override;
   Status SkipTo(DataPosition position) override;
 
   // Returns the path of the file that is read.
@@ -86,6 +87,9 @@ class ClickReader final : public ClickSource {
   BrokenLines broken_;
   std::vector<uint64_t> broken_before_;
   uint64_t lines_ = 0;        // position: lines that were read or skipped
+  uint32_t line_bytes_ = 0;   // of the last of them
+  bool is_open_ = false;      // it is the last line of all files, and has no end
+  bool is_row_next_ = false;  // row_ is the sample of the next line
   uint64_t unjudged_ = 0;     // lines of headers, and blank ones at the end of files
   uint64_t blanks_ = 0;       // blank lines that are broken if another line follows in their file
   uint64_t files_bytes_ = 0;  // of all files; 0: one is a pipe

@@ -58,8 +58,9 @@ Status Epochs::SkipTo(DataPosition position,
   }
   if (epoch > epoch_) EMBANK_RETURN_IF_ERROR(Begin(static_cast<uint32_t>(epoch)));
   position.place = InEpoch(position);
-  // A window is skipped as a whole.
-  const uint64_t end = position.window_samples > 0 ? position.window_begin : position.place;
+  // A window is skipped as a whole. A line without an end is known by the whole position.
+  const uint64_t lines = position.place - (position.open_line_bytes > 0 ? 1 : 0);
+  const uint64_t end = position.window_samples > 0 ? position.window_begin : lines;
   while (source_->position().place < end) {
     const uint64_t next = std::min(end, source_->position().place + kSkippedAtOnce);
     EMBANK_RETURN_IF_ERROR(source_->SkipTo(next));
