@@ -59,7 +59,9 @@ std::string NextCommands(const TrainCommand& command, uint64_t steps, const std:
   if (!best_path.empty()) {
     StrAppend(&text, " The best one is in ", ShellWord(best_path), ", at step ", best_step, ".");
   }
-  const std::string used = best_path.empty() ? path : ShellWord(best_path);
+  std::string used = best_path.empty() ? path : ShellWord(best_path);
+  // Without a limit, rows of SSD that are read stay in memory.
+  if (command.dram_mib > 0) StrAppend(&used, " --dram-mib ", command.dram_mib);
   StrAppend(&text, "\n  go on     ", program, " --path ", path, TierOptions(command),
             " --resume --data FILE\n  evaluate  ", program, " evaluate --path ", used,
             " --data FILE\n  predict   ", program, " predict --path ", used,

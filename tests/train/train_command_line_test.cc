@@ -349,6 +349,19 @@ TEST(TrainCommandLine, WrongDataAreNoWrongUse) {
   EXPECT_THAT(Train("--data " + log).output, HasSubstr("without --columns FILE"));
 }
 
+// A model that is larger than memory is used with the limit of its training.
+TEST(TrainCommandLine, TheNextCommandsHaveTheLimitOfMemory) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const std::string path = directory.path() + "/store";
+  WriteFile(log, CriteoLog(100));
+  const Ended ended = Train("--dim 4 --data " + log + " --dram-mib 48 --path " + path);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  for (const char* const use : {"evaluate", "predict"}) {
+    EXPECT_THAT(ended.output, HasSubstr(use + (" --path " + path) + " --dram-mib 48 --data FILE"));
+  }
+}
+
 // The model up to there is there: more broken lines are allowed, and the run goes on.
 TEST(TrainCommandLine, ALogThatBreaksLaterLeavesACheckpoint) {
   const ScratchDirectory directory;
