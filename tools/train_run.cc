@@ -24,6 +24,7 @@
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
 #include "train/pipeline/trace_picture.h"
+#include "train/rate_schedule.h"
 #include "train/samples/shuffled_samples.h"
 
 namespace embank {
@@ -331,6 +332,7 @@ bool TrainRun::IsDone() const {
 }
 
 Status TrainRun::Step(const ClickBatch& batch) {
+  TellZeroRates();
   std::vector<float> logits;
   const StatusOr<double> loss = trainer_->Step(batch, &logits);
   if (IsOutOfRange(loss.status())) return SaveBatch(batch, loss.status());
@@ -344,6 +346,19 @@ Status TrainRun::Step(const ClickBatch& batch) {
   if (trainer_->steps() == command_.untimed_steps) BeginTiming();
   Show();
   return OkStatus();
+}
+
+// Steps at such rates look as others do. It is told once in a run.
+void TrainRun::TellZeroRates() const {
+  const RateSchedule& schedule = command_.trainer.schedule;
+  const uint64_t step = trainer_->steps();
+  const bool is_first = steps_ == 0 || RateFactor(schedule, step - 1) > 0.0f;
+  if (!is_first || RateFactor(schedule, step) > 0.0f) return;
+  std::fprintf(stderr,
+               "after step %llu both learning rates are 0 by the schedule \"%s\": the model learns "
+               "nothing more; give --schedule constant, more --schedule-steps, or a larger "
+               "--schedule-factor\n",
+               static_cast<unsigned long long>(step), TextOf(schedule).c_str());
 }
 
 // Returns `why`, with the place of the batch or why it has none.

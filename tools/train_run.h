@@ -67,6 +67,7 @@ class TrainRun {
   void TellSkip() const;
   Status Train();
   Status Step(const ClickBatch& batch);
+  void TellZeroRates() const;
   Status SaveBatch(const ClickBatch& batch, const Status& why) const;
   Status Save();
   void Evaluate();

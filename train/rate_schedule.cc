@@ -51,6 +51,11 @@ Status Validate(const RateSchedule& schedule) {
   if (schedule.curve == RateCurve::kStep && schedule.steps == 0) {
     return InvalidArgumentError("the schedule falls after 0 steps; it must be at least 1");
   }
+  if (schedule.curve == RateCurve::kStep && schedule.factor == 0.0f) {
+    return InvalidArgumentError(
+        "the factor of the schedule is 0, and the rates are 0 after its first fall; it must be "
+        "above 0");
+  }
   if (schedule.curve != RateCurve::kCosine || schedule.steps > schedule.warmup_steps) {
     return OkStatus();
   }

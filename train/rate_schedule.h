@@ -23,14 +23,14 @@ struct RateSchedule {
   uint64_t warmup_steps = 0;
   // kCosine: the step from which on the rate is the last one. kStep: the steps between two falls.
   uint64_t steps = 0;
-  // kCosine: the last rate by the first one. kStep: what each fall multiplies by.
+  // kCosine: the last rate by the first one. kStep: what each fall multiplies by, above 0.
   float factor = 0.0f;
 
   bool operator==(const RateSchedule&) const = default;
 };
 
 // INVALID_ARGUMENT: a curve that changes has no steps, kCosine's do not end behind the warm-up, or
-// the factor is not 0 to 1.
+// the factor is not 0 to 1, or that of kStep is 0.
 Status Validate(const RateSchedule& schedule);
 
 // Returns the factor of the rates for a step; the first step of a training is 0. The same bits on

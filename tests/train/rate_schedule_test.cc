@@ -31,6 +31,7 @@ TEST(RateSchedule, FallsByACosineToTheLastRate) {
   }
   EXPECT_EQ(RateFactor(schedule, 110), 0.25f);
   EXPECT_EQ(RateFactor(schedule, 100'000), 0.25f);
+  EXPECT_EQ(RateFactor({.curve = RateCurve::kCosine, .steps = 7}, 7), 0.0f);
 }
 
 TEST(RateSchedule, FallsInSteps) {
@@ -52,7 +53,9 @@ TEST(RateSchedule, IsRefused) {
   EXPECT_TRUE(Validate(RateSchedule{}).ok());
   EXPECT_TRUE(Validate({.curve = RateCurve::kCosine, .steps = 1}).ok());
   for (const RateSchedule& wrong :
-       {RateSchedule{.curve = RateCurve::kStep}, RateSchedule{.curve = RateCurve::kCosine},
+       {RateSchedule{.curve = RateCurve::kStep, .factor = 0.5f},
+        RateSchedule{.curve = RateCurve::kStep, .steps = 5},
+        RateSchedule{.curve = RateCurve::kCosine},
         RateSchedule{.curve = RateCurve::kCosine, .warmup_steps = 5, .steps = 5},
         RateSchedule{.factor = 1.5f}, RateSchedule{.factor = -0.5f}, RateSchedule{.factor = NAN}}) {
     EXPECT_TRUE(IsInvalidArgument(Validate(wrong))) << TextOf(wrong);

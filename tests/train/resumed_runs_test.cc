@@ -11,6 +11,7 @@ namespace embank::test::resumed_runs_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The order of an epoch follows from the seed and its number.
 TEST(ResumedRuns, HaveTheEpochsOfOneRun) {
@@ -65,6 +66,30 @@ TEST(ResumedRuns, GoOnInTheirSchedule) {
     EXPECT_NE(weights(parts, schedule + " --steps 6"), expected);
     EXPECT_EQ(weights(parts, " --resume"), expected) << schedule << " of the checkpoint";
   }
+}
+
+// The next day's data must not be trained at rates of 0 in silence.
+TEST(ResumedRuns, TellThatTheirScheduleHasEnded) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const std::string json = directory.path() + "/figures.json";
+  WriteFile(log, CriteoLog(1200));
+  const auto train = [&](const std::string& path, const std::string& options) {
+    const Ended ended = Train("--data " + log + " --dim 4 --batch 100 --path " + directory.path() +
+                              path + " --json " + json + options);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return ended.output;
+  };
+  const auto weights = [&] { return NumberOf(TextIn(json), "weights_crc32c"); };
+  const std::string cosine = " --schedule cosine --schedule-steps 6";
+  const std::string zero = "after step 6 both learning rates are 0";
+  EXPECT_THAT(train("/run", cosine + " --steps 6"), Not(HasSubstr("rates are 0")));
+  const double of_six_steps = weights();
+  EXPECT_EQ(CountOf(train("/run", " --resume --steps 9"), zero), 1u);
+  EXPECT_EQ(weights(), of_six_steps);
+  EXPECT_THAT(train("/run", " --resume --schedule constant"), Not(HasSubstr("rates are 0")));
+  EXPECT_NE(weights(), of_six_steps);
+  EXPECT_EQ(CountOf(train("/whole", cosine), zero), 1u);
 }
 
 }  // namespace

@@ -95,6 +95,7 @@ TEST_F(WrongInputs, ArePointedOutOnTheCommandLine) {
            {data + "--model dlmr", {"--model", "\"dlmr\"", "dlrm", "deep-fm"}},
            {log + "--row-optimizer adamw", {"--row-optimizer is adamw", "one of sgd, adagrad"}},
            {log + "--schedule step", {"--schedule-steps", "0 steps", "at least 1"}},
+           {log + "--schedule step --schedule-steps 9", {"--schedule-factor", "is 0", "above 0"}},
            {data + "--dram-mib 1", {"--dram-mib", "is 1048576", "at least 16777216"}},
            {log + "--exclude nobody", {"--exclude", "\"nobody\""}},
            {log + "--samples 5", {"--samples requires --generate"}},
