@@ -15,33 +15,38 @@ namespace embank {
 // One thread.
 class Scores {
  public:
-  // AUC is that of so many samples at least: the last ones.
-  static constexpr size_t kSamplesMax = size_t{1} << 20;
+  // Samples whose AUC is exact, because they are kept. That of more is of AucCounts.
+  static constexpr uint64_t kKeptMax = uint64_t{1} << 21;
 
   // Adds a batch.
   void Add(std::span<const float> logits, std::span<const float> labels) {
     loss_ += SumLogLoss(logits, labels);
     samples_ += logits.size();
-    if (logits_.size() + logits.size() > 2 * kSamplesMax) {
-      logits_.erase(logits_.begin(), logits_.end() - kSamplesMax);
-      labels_.erase(labels_.begin(), labels_.end() - kSamplesMax);
+    if (samples_ <= kKeptMax) {
+      logits_.insert(logits_.end(), logits.begin(), logits.end());
+      labels_.insert(labels_.end(), labels.begin(), labels.end());
+      return;
     }
-    logits_.insert(logits_.end(), logits.begin(), logits.end());
-    labels_.insert(labels_.end(), labels.begin(), labels.end());
+    counts_.Add(logits_, labels_);
+    counts_.Add(logits, labels);
+    // Frees them, as clear() does not.
+    logits_ = std::vector<float>();
+    labels_ = std::vector<float>();
   }
   // The mean loss; 0 where there are no samples.
   double loss() const { return samples_ == 0 ? 0.0 : loss_ / static_cast<double>(samples_); }
   uint64_t samples() const { return samples_; }
-  // A half where all labels are equal.
+  // That of all samples. A half where all labels are equal.
   double auc() const {
-    const StatusOr<double> auc = Auc(logits_, labels_);
+    const StatusOr<double> auc = samples_ <= kKeptMax ? Auc(logits_, labels_) : counts_.Auc();
     return auc.ok() ? *auc : 0.5;
   }
 
  private:
   double loss_ = 0.0;
   uint64_t samples_ = 0;
-  std::vector<float> logits_, labels_;
+  std::vector<float> logits_, labels_;  // empty after kKeptMax samples
+  AucCounts counts_;
 };
 
 }  // namespace embank
