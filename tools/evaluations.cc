@@ -9,7 +9,6 @@
 #include "tools/progress_text.h"
 #include "tools/train_data.h"
 #include "tools/train_run.h"
-#include "tools/trained_model.h"
 #include "train/dense/loss.h"
 #include "train/evaluation.h"
 
@@ -82,6 +81,16 @@ StatusOr<std::unique_ptr<ClickSource>> Evaluations::OpenData() {
   return std::unique_ptr<ClickSource>(std::move(generator));
 }
 
+// The store of the training was removed, or made anew, where it is not that of the model.
+Status Evaluations::CheckKept(const TrainedModel& kept) const {
+  const StatusOr<TrainedModel> training = ReadTrainedModel(command_.trainer.store.path);
+  if (!training.ok() && !IsNotFound(training.status())) return training.status();
+  if (training.ok() && training->store_id == kept.store_id) return OkStatus();
+  return FailedPreconditionError(StrCat(kept_.directory(), " has the best model of another ",
+                                        "training, at step ", kept.text.steps,
+                                        ": give another --path, or remove it"));
+}
+
 // Its score is computed anew: the data of this run may be others than those by which it was kept.
 Status Evaluations::EvaluateKept() {
   EMBANK_RETURN_IF_ERROR(kept_.Recover());
@@ -92,6 +101,7 @@ Status Evaluations::EvaluateKept() {
                                           "another --path, or remove it"));
   }
   EMBANK_ASSIGN_OR_RETURN(TrainedModel model, ReadTrainedModel(kept_.directory()));
+  EMBANK_RETURN_IF_ERROR(CheckKept(model));
   const uint64_t step = model.text.steps;
   const uint32_t batch = model.text.options.batch;
   const std::string difference = DifferenceOf(source_->columns(), model.text.columns);

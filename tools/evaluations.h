@@ -12,6 +12,7 @@
 #include "base/status_or.h"
 #include "tools/best_model.h"
 #include "tools/train_command.h"
+#include "tools/trained_model.h"
 #include "train/data/click_reader.h"
 #include "train/samples/click_source.h"
 #include "train/scores.h"
@@ -33,7 +34,7 @@ class Evaluations {
   // Opens the data, which have the columns of the training, reads their first samples, and
   // evaluates the best model of an earlier run on them. It comes before the trainer is opened.
   // INVALID_ARGUMENT names the option. DATA_LOSS: the samples cannot be read.
-  // FAILED_PRECONDITION: there is a best model, and the training is a new one. The statuses of
+  // FAILED_PRECONDITION: there is a best model, and it is of another training. The statuses of
   // OpenLog, ReadTrainedModel, OpenToPredict and EvaluateAll.
   Status Open(const ClickColumns& of_training);
 
@@ -66,6 +67,7 @@ class Evaluations {
  private:
   StatusOr<std::unique_ptr<ClickSource>> OpenData();
   Status CheckFirstSamples();
+  Status CheckKept(const TrainedModel& kept) const;
   Status EvaluateKept();
   void Tell() const;
 

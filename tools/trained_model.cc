@@ -35,6 +35,7 @@ StatusOr<TrainedModel> ReadTrainedModel(const std::string& path) {
   model.text.options.model = *std::move(found);
   model.text.options.store.seed = manifest.seed;
   model.text.options.store.path = path;
+  model.store_id = manifest.store_id;
   model.pmem_path = manifest.pmem_path;
   return model;
 }

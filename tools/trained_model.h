@@ -14,6 +14,7 @@ namespace embank {
 
 struct TrainedModel {
   ModelText text;         // with the functions of its model
+  uint64_t store_id = 0;  // of the training: its exports have it, too
   std::string pmem_path;  // of the store; empty: it has no PMem
 };
 

@@ -110,6 +110,20 @@ TEST_F(Evaluating, AWorseModelNeverTakesThePlaceOfABetterOne) {
   EXPECT_TRUE(FilesIn(At("run.best")) == best);
 }
 
+// The usual command line of a training that is started again, where its directory was removed.
+TEST_F(Evaluating, TheBestModelOfAnotherTrainingIsRefused) {
+  Run("run", "--eval-every 5");
+  const auto best = FilesIn(At("run.best"));
+  const std::string refusal = At("run.best") + " has the best model of another training, at step";
+  std::filesystem::remove_all(At("run"));
+  EXPECT_THAT(Run("run", "--eval-every 5 --resume", 1), HasSubstr(refusal));
+  Run("run", "--resume");
+  EXPECT_THAT(Run("run", "--eval-every 5 --resume", 1), HasSubstr(refusal));
+  EXPECT_TRUE(FilesIn(At("run.best")) == best);
+  std::filesystem::remove_all(At("run.best"));
+  Run("run", "--eval-every 5 --resume");
+}
+
 // Wherever the first part ends: at an evaluation, behind it, or where a better model was made and
 // not kept yet.
 TEST_F(Evaluating, ResumedRunsKeepTheModelOfOneRun) {
