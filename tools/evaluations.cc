@@ -1,6 +1,5 @@
 #include "tools/evaluations.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -152,7 +151,12 @@ Status Evaluations::Evaluate(Trainer* trainer, FunctionRef<Status()> save,
   last_ = std::move(scores);
   last_step_ = trainer->steps();
   const bool is_best = !best_ || IsLessLoss(last_.loss(), best_->loss);
-  if (is_best) best_ = {.loss = last_.loss(), .step = last_step_};
+  if (is_best) {
+    best_ = {.loss = last_.loss(), .step = last_step_};
+    not_better_ = 0;
+  } else if (IsDue(last_step_) && last_step_ > trainer->other_steps()) {
+    ++not_better_;
+  }
   if (command_.eval_every > 0) Tell();
   if (!is_best || best_directory().empty()) return OkStatus();
   EMBANK_RETURN_IF_ERROR(save());
@@ -168,10 +172,8 @@ void Evaluations::Tell() const {
                best.c_str());
 }
 
-bool Evaluations::IsOver(uint64_t step, uint64_t first) const {
-  if (command_.patience == 0 || !best_) return false;
-  const uint64_t every = command_.eval_every;
-  return step / every >= std::max(best_->step, first) / every + command_.patience;
+bool Evaluations::IsOver() const {
+  return command_.patience > 0 && not_better_ >= command_.patience;
 }
 
 }  // namespace embank

@@ -51,9 +51,8 @@ class Evaluations {
   // `save` and BestModel::Replace.
   Status Evaluate(Trainer* trainer, FunctionRef<Status()> save, FunctionRef<bool()> goes_on);
 
-  // Whether --patience evaluations up to this step were no better than the best one. Those before
-  // step `first` were of other data.
-  bool IsOver(uint64_t step, uint64_t first) const;
+  // Whether the last --patience evaluations of this run were no better than the best one.
+  bool IsOver() const;
 
   // The scores behind the last step that was evaluated, and that step; none: no samples.
   const Scores& last() const { return last_; }
@@ -79,6 +78,7 @@ class Evaluations {
   Scores last_;
   uint64_t last_step_ = 0;
   std::optional<Best> best_;
+  uint64_t not_better_ = 0;  // evaluations of the present data since the best one, in this run
   double best_auc_ = 0.0;
 };
 

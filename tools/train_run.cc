@@ -328,7 +328,7 @@ Status TrainRun::Save() {
 // The last step, a signal, a failure, or --patience evaluations that were no better.
 bool TrainRun::IsDone() const {
   return (command_.steps && trainer_->steps() >= *command_.steps) || IsStopped() ||
-         !failure_.ok() || evaluations_.IsOver(trainer_->steps(), trainer_->other_steps());
+         !failure_.ok() || evaluations_.IsOver();
 }
 
 Status TrainRun::Step(const ClickBatch& batch) {
@@ -471,7 +471,7 @@ void TrainRun::PrintEvaluations() const {
   if (command_.eval_every == 0) return;
   std::printf("  best of them   %.5f behind step %llu\n", evaluations_.best()->loss,
               static_cast<unsigned long long>(evaluations_.best()->step));
-  if (!evaluations_.IsOver(trainer_->steps(), trainer_->other_steps())) return;
+  if (!evaluations_.IsOver()) return;
   std::printf("  stopped        %llu evaluations were no better; --patience has their number\n",
               static_cast<unsigned long long>(command_.patience));
 }

@@ -124,6 +124,17 @@ TEST_F(Evaluating, TheBestModelOfAnotherTrainingIsRefused) {
   Run("run", "--eval-every 5 --resume");
 }
 
+// Evaluations that were not made, because --eval-every was another one, are none.
+TEST_F(Evaluating, PatienceCountsEvaluationsThatWereMade) {
+  Run("run", "--eval-every 20");
+  const std::string output =
+      Run("run", "--eval-every 1 --patience 3 --resume", 0, std::string(kRates) + "--epochs 5 ");
+  EXPECT_THAT(output, HasSubstr("3 evaluations were no better"));
+  EXPECT_EQ(EvaluationsIn(output).size(), 3u) << output;
+  EXPECT_THAT(output, HasSubstr("200 samples in this run"))
+      << "one of them is before its first step";
+}
+
 // Wherever the first part ends: at an evaluation, behind it, or where a better model was made and
 // not kept yet.
 TEST_F(Evaluating, ResumedRunsKeepTheModelOfOneRun) {
@@ -142,9 +153,8 @@ TEST_F(Evaluating, ResumedRunsKeepTheModelOfOneRun) {
     ExpectSameRows(At(path + ".best"), At("run.best"), 27);
     ExpectSameRows(At(path), At("run"), 27);
   }
-  const std::string again = Run("run", "--eval-every 5 --patience 3 --resume");
-  EXPECT_THAT(again, HasSubstr("0 samples in this run"));
-  EXPECT_THAT(Run("run", "--eval-every 5 --patience 4 --resume"), HasSubstr("500 samples in this"));
+  // Each run has its own patience. The evaluation at its beginning is made anew.
+  EXPECT_THAT(Run("run", "--eval-every 5 --patience 2 --resume"), HasSubstr("500 samples in this"));
 }
 
 // The evaluations of the next day count from its begin.
