@@ -2,10 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "base/hash.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/train/train_program.h"
+#include "train/data/click_reader.h"
+#include "train/data/click_text.h"
+#include "train/samples/shuffled_samples.h"
 
 namespace embank::test::resumed_runs_test {
 namespace {
@@ -39,17 +46,68 @@ TEST(ResumedRuns, HaveTheEpochsOfOneRun) {
                                       "with --shuffle 250: leave it out"));
 }
 
-// A schedule counts the steps of all runs.
+// The samples of a source, as the lines of a batch.
+std::vector<std::string> LinesIn(ClickSource* source, uint32_t samples) {
+  ClickBatch batch;
+  EXPECT_EQ(*source->Next(samples, &batch), samples);
+  std::istringstream text(TextOf(batch));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+// A training of a log whose lines are those of two epochs, in their orders.
+TEST(ResumedRuns, EachEpochHasAnOrderOfItsOwn) {
+  constexpr uint32_t kLines = 900;
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const std::string ordered = directory.path() + "/ordered.txt";
+  const std::string json = directory.path() + "/figures.json";
+  WriteFile(log, CriteoLog(kLines));
+  std::map<std::string, std::string> lines_of_log;  // by their samples
+  std::istringstream text(CriteoLog(kLines));
+  for (const std::string& sample : LinesIn(ClickReader::OpenCriteo(log)->get(), kLines)) {
+    std::getline(text, lines_of_log[sample]);
+  }
+  std::string lines;
+  for (uint64_t epoch = 0; epoch < 2; ++epoch) {
+    ShuffledSamples samples(*ClickReader::OpenCriteo(log), 250, HashKey(5, epoch));
+    for (const std::string& sample : LinesIn(&samples, kLines)) {
+      lines += lines_of_log.at(sample) + "\n";
+    }
+  }
+  EXPECT_NE(lines.substr(0, lines.size() / 2), lines.substr(lines.size() / 2));
+  WriteFile(ordered, lines);
+  const auto weights = [&](const std::string& options) {
+    const Ended ended = Train("--dim 4 --batch 100 --seed 5 --json " + json + " --data " + options);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    EXPECT_EQ(NumberOf(TextIn(json), "steps"), 18);
+    return NumberOf(TextIn(json), "weights_crc32c");
+  };
+  EXPECT_EQ(weights(log + " --shuffle 250 --epochs 2"), weights(ordered));
+}
+
+// A schedule counts the steps of all runs, also those with other data.
 TEST(ResumedRuns, GoOnInTheirSchedule) {
   const ScratchDirectory directory;
   const std::string log = directory.path() + "/log.txt";
-  WriteFile(log, CriteoLog(1200));
-  const auto weights = [&](const std::string& path, const std::string& options) {
+  const std::string lines = CriteoLog(1200);
+  WriteFile(log, lines);
+  size_t half = 0;
+  for (int line = 0; line < 600; ++line) half = lines.find('\n', half) + 1;
+  const std::string days[] = {directory.path() + "/monday", directory.path() + "/tuesday"};
+  WriteFile(days[0], lines.substr(0, half));
+  WriteFile(days[1], lines.substr(half));
+  const auto weights_of = [&](const std::string& data, const std::string& path,
+                              const std::string& options) {
     const std::string json = directory.path() + "/figures.json";
-    const Ended ended = Train("--data " + log + " --dim 4 --batch 100 --path " + directory.path() +
+    const Ended ended = Train("--data " + data + " --dim 4 --batch 100 --path " + directory.path() +
                               path + " --json " + json + options);
     EXPECT_EQ(ended.exit_code, 0) << ended.output;
     return NumberOf(TextIn(json), "weights_crc32c");
+  };
+  const auto weights = [&](const std::string& path, const std::string& options) {
+    return weights_of(log, path, options);
   };
   const double constant = weights("/constant", "");
   int i = 0;
@@ -65,6 +123,8 @@ TEST(ResumedRuns, GoOnInTheirSchedule) {
     EXPECT_NE(expected, constant) << schedule;
     EXPECT_NE(weights(parts, schedule + " --steps 6"), expected);
     EXPECT_EQ(weights(parts, " --resume"), expected) << schedule << " of the checkpoint";
+    EXPECT_NE(weights_of(days[0], parts + "days", schedule), expected);
+    EXPECT_EQ(weights_of(days[1], parts + "days", " --resume"), expected) << schedule;
   }
 }
 
