@@ -56,7 +56,7 @@ Status Evaluations::CheckFirstSamples() {
   if (log_ == nullptr || AreReadOnce(command_.eval)) return OkStatus();
   ClickBatch first;
   const Status status = source_->Next(command_.trainer.batch, &first).status();
-  // Data that turn out to be wrong are no wrong use.
+  // Wrong data are no wrong option.
   if (IsInvalidArgument(status)) return DataLossError(StrCat("--eval: ", status.message()));
   EMBANK_RETURN_IF_ERROR(status);
   EMBANK_ASSIGN_OR_RETURN(source_, OpenData());

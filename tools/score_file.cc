@@ -56,7 +56,7 @@ Status ScoreFile::Open() {
   return file_ != nullptr ? OkStatus() : Failed("write", errno);
 }
 
-// A file of this name may be the user's own, or what a process left that was killed.
+// A file of this name may be the user's own, or may have been left by a process that was killed.
 Status ScoreFile::OpenPart() {
   constexpr int kNamesMax = 100;
   place_ = PlaceOf(path_);

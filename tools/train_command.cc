@@ -165,7 +165,7 @@ void AddDataOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--epochs", command->epochs, "times that the data are trained")
       ->capture_default_str();
   app->add_option("--shuffle", command->shuffle,
-                  "give the samples of each window of so many in random order, by --seed");
+                  "samples of a window that are given in random order, by --seed");
 }
 
 void AddRuleOptions(CLI::App* app, TrainCommand* command) {

@@ -30,7 +30,7 @@ StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, cons
                                                std::span<const std::string> files,
                                                bool has_labels = true);
 
-// Returns a status of data: wrong ones are no wrong use.
+// Returns the status of an option as one of data: wrong data are no wrong option.
 Status OfData(const Status& status);
 
 // Returns whether one of the files can be read once alone.
@@ -40,8 +40,8 @@ std::string FileOfBoth(const TrainCommand& command);
 // Returns a phrase for one file or more.
 std::string TextOfFiles(std::span<const std::string> files);
 
-// Returns what tells the data from others: the schema of generated ones, or the begin of each file
-// of a log. `log` has read nothing; without it the data are generated.
+// Returns what tells the data from others: the schema of generated ones, or the beginning of each
+// file of a log. `log` has read nothing; without it the data are generated.
 StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log);
 // Returns ClickColumns::format of the data.
 StatusOr<std::string> FormatOfData(const TrainCommand& command, bool has_labels = true);

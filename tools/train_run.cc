@@ -31,7 +31,7 @@ namespace embank {
 namespace {
 
 constexpr double kSecondsPerLine = 2.0;
-// A trace has so many steps, of two graphs each, behind this one; or those at the begin of a
+// A trace has so many steps, of two graphs each, behind this one; or those at the beginning of a
 // shorter run.
 constexpr uint64_t kTracedStep = 120;
 constexpr uint32_t kTracedGraphs = 2 * 2;
@@ -159,7 +159,7 @@ Status TrainRun::GoOn() {
   }
   std::fprintf(stderr, "goes on behind step %llu%s\n",
                static_cast<unsigned long long>(trainer_->steps()),
-               trainer_->position() == 0 ? ", at the begin of the data" : "");
+               trainer_->position() == 0 ? ", at the beginning of the data" : "");
   for (const std::string& change : trainer_->changes()) {
     std::fprintf(stderr, "%s\n", change.c_str());
   }

@@ -1,4 +1,4 @@
-// How learning rates change from step to step: a factor of the rates at the begin.
+// How learning rates change from step to step: a factor of the rates at the beginning.
 //
 //   constant  ____________    cosine  ___          step  ____
 //                                        \__                 |____

@@ -34,8 +34,8 @@
 
 namespace embank {
 
-// The time of the parts of all steps so far, each from the begin of an operation to its end. Parts
-// of different micro-batches overlap.
+// The time of the parts of all steps so far, each from the beginning of an operation to its end.
+// Parts of different micro-batches overlap.
 struct StepSeconds {
   double lookup = 0.0;
   double dense = 0.0;
@@ -94,7 +94,7 @@ class Trainer {
     uint64_t dense_steps = 0;
   };
   LeftOut left_out() const { return {embedding_pass_.left_out(), left_out_dense_steps_}; }
-  // Where the data go on, as the last checkpoint has it; the begin if that was of other data.
+  // Where the data go on, as the last checkpoint has it; the beginning if that was of other data.
   DataPosition position() const { return position_; }
   // A phrase for each setting that has changed since the checkpoint at which the trainer went on.
   std::span<const std::string> changes() const { return changes_; }

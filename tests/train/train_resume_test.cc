@@ -145,7 +145,7 @@ TEST(TrainResume, TheNextDayGoesOnAsOneRunOverBoth) {
   const Ended next = Train(run + "/tuesday --resume --weights " + path + "/weights2");
   EXPECT_EQ(next.exit_code, 0) << next.output;
   EXPECT_THAT(next.output,
-              HasSubstr("goes on behind step 7, at the begin of the data\ndata a log"));
+              HasSubstr("goes on behind step 7, at the beginning of the data\ndata a log"));
   EXPECT_THAT(next.output, HasSubstr("12, 500 samples in this run"));
   EXPECT_EQ(TextIn(path + "/weights2"), TextIn(path + "/weights"));
   ExpectSameRows(path + "/two", path + "/one", 27);
@@ -187,7 +187,7 @@ TEST(TrainResume, AppendedLinesOfAFileBeforeTheLastMakeOtherData) {
   EXPECT_THAT(last.output, Not(HasSubstr(" -> ")));
   WriteFile(path + "a", CriteoLog(600));
   const Ended other = Train(run + " --resume");
-  EXPECT_THAT(other.output, HasSubstr("at the begin of the data\ndata a log of 2 files"));
+  EXPECT_THAT(other.output, HasSubstr("at the beginning of the data\ndata a log of 2 files"));
   EXPECT_THAT(other.output, HasSubstr("1199 samples in this run"));
 }
 
@@ -303,7 +303,7 @@ TEST(TrainResume, ALogIsKnownByAllItsFiles) {
            {"0c", 500}, {"0b", 700}, {"ac", 600}, {"ab", 800}}) {
     const Ended other = Train(files(names) + " --resume");
     EXPECT_EQ(other.exit_code, 0) << other.output;
-    EXPECT_THAT(other.output, HasSubstr("at the begin of the data\ndata a log of "));
+    EXPECT_THAT(other.output, HasSubstr("at the beginning of the data\ndata a log of "));
     steps += samples / 100;
     EXPECT_THAT(other.output, HasSubstr(std::to_string(steps) + ", " + std::to_string(samples) +
                                         " samples in this run"))
@@ -325,7 +325,7 @@ TEST(TrainResume, APipeIsKnownByItsBegin) {
   const Ended same = Train("--path " + path + "store --resume --data " + path + "both");
   EXPECT_THAT(same.output, HasSubstr("all of the data have been trained")) << "now a file";
   const Ended next = Train(run + " --resume <" + path + "tuesday");
-  EXPECT_THAT(next.output, HasSubstr("at the begin of the data\ndata a log of 1 file"));
+  EXPECT_THAT(next.output, HasSubstr("at the beginning of the data\ndata a log of 1 file"));
   EXPECT_THAT(next.output, HasSubstr("13, 499 samples in this run"));
 }
 

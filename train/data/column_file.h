@@ -15,8 +15,8 @@
 //   bag genres text              ids of one of these formats, at most 4,095, with | between them
 //   bag items decimal separator ; weights :   id:weight;id:weight
 //   bag items decimal list       [1, 2, 3] or ['a', 'b'], as JSON and Python write lists
-//   bag history decimal table itemId   its rows are those of the table of itemId, whose ids they
-//   are field 3 user                 of format libffm: its third field is a bag of this name
+//   bag history decimal table itemId   ids of itemId: both features have the rows of one table
+//   field 3 user                 of format libffm: its third field is a bag of this name
 //
 // A name in quotation marks may have blanks, and a doubled mark stands for one.
 #ifndef EMBANK_TRAIN_DATA_COLUMN_FILE_H_
