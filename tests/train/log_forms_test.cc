@@ -453,6 +453,41 @@ TEST(LogForms, APartMayHaveItsOwnFile) {
   ExpectSame(Read(days, "day_*", kColumns), plain, "days");
 }
 
+// Lines in the layouts of data sets that people train first: Avazu's clicks, and MovieLens' ratings
+// as three of its releases write them.
+TEST(LogForms, PublicLayoutsAreRead) {
+  const Samples::Bits labels = Samples::Of({0.0f, 1.0f});
+  const std::string avazu =
+      "id,click,hour,C1,banner_pos,site_id,device_ip,C20,C21\n"
+      "10000000000000000001,0,14102100,1005,0,1fbe01fe,ddd2926e,-1,79\n"
+      "18446744073709551615,1,14102100,1005,1,85f751fd,96809ac8,100084,79\n";
+  const StatusOr<Samples> clicks =
+      Read(avazu,
+           "label click\nid id decimal\nid hour decimal\nid C1 decimal\nid banner_pos decimal\n"
+           "id site_id hex\nid device_ip hex\nid C20 decimal missing -1\nid C21 decimal\n");
+  ASSERT_TRUE(clicks.ok()) << clicks.status();
+  EXPECT_EQ(clicks->labels, labels);
+  EXPECT_EQ(clicks->ids[0], (std::vector<uint64_t>{10000000000000000001u, UINT64_MAX}));
+  EXPECT_EQ(clicks->ids[4], (std::vector<uint64_t>{0x1fbe01fe, 0x85f751fd}));
+  EXPECT_EQ(clicks->ids[6], (std::vector<uint64_t>{kMissingId, 100084}));
+
+  const std::string named =
+      "label rating at-least 4\nid userId decimal\nid movieId decimal\ndense timestamp log\n";
+  const std::string numbered =
+      "header no\nlabel 3 at-least 4\nid 1 decimal\nid 2 decimal\ndense 4 log\n";
+  const Samples ratings =
+      *Read("196\t242\t3\t881250949\n22\t377\t5\t878887116\n", "separator tab\n" + numbered);
+  EXPECT_EQ(ratings.labels, labels);
+  EXPECT_EQ(ratings.ids, (std::vector<std::vector<uint64_t>>{{196, 22}, {242, 377}}));
+  ExpectSame(
+      Read("userId,movieId,rating,timestamp\n196,242,3.0,881250949\n22,377,5.0,878887116\n", named),
+      ratings, "ratings.csv");
+  const Status of_colons =
+      Read("196::242::3::881250949\n22::377::5::878887116\n", numbered).status();
+  EXPECT_THAT(std::string(of_colons.message()),
+              HasSubstr("the separator '::' is not read: write tabs in its place (sed"));
+}
+
 TEST(LogForms, SparseVectorsAreBagsWithWeights) {
   const SparseStyle one_bag = {.label_end = ",", .tag_end = "|", .tags_end = "|"};
   const SparseStyle two_bags = {.label_end = ",", .tag_end = "|", .tags_end = ","};
