@@ -7,7 +7,6 @@
 #include "base/str_cat.h"
 #include "tools/progress_text.h"
 #include "tools/train_data.h"
-#include "tools/train_run.h"
 #include "train/dense/loss.h"
 #include "train/evaluation.h"
 

@@ -18,7 +18,6 @@
 #include "tools/score_file.h"
 #include "tools/stop_signals.h"
 #include "tools/train_data.h"
-#include "tools/train_run.h"
 #include "tools/trained_model.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_files.h"

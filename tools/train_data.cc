@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -230,6 +231,29 @@ StatusOr<std::string> FormatOfData(const TrainCommand& command, bool has_labels)
   std::string format = columns ? TextOf(*columns) : CriteoFormat(command.rules);
   if (format.ends_with('\n')) format.pop_back();
   return format;
+}
+
+StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& command,
+                                                        uint64_t samples) {
+  EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
+                          MakeClickSchema(command.generate, command.scale));
+  ClickGeneratorOptions options;
+  options.ids.seed = command.trainer.seed;
+  options.samples = samples;
+  return ClickGenerator::Create(schema, options, nullptr);
+}
+
+void PrintBroken(const BrokenLines& broken) {
+  if (broken.count == 0) return;
+  std::fprintf(stderr, "%llu broken lines were left out; the first of each kind:\n",
+               static_cast<unsigned long long>(broken.count));
+  for (const std::string& text : TextsOf(broken)) std::fprintf(stderr, "  %s\n", text.c_str());
+}
+
+Status NoSample(const char* option, std::span<const std::string> words, const char* of) {
+  return DataLossError(StrCat(option, ": ", words.empty() ? "" : StrCat(words[0], ": "),
+                              "the data of the ", of,
+                              " have no sample; give a log with lines behind its header"));
 }
 
 std::string TextOfFiles(std::span<const std::string> files) {

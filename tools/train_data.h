@@ -10,6 +10,7 @@
 #include "base/status_or.h"
 #include "tools/train_command.h"
 #include "train/data/click_reader.h"
+#include "train/generator/click_generator.h"
 #include "train/samples/data_name.h"
 
 namespace embank {
@@ -37,6 +38,17 @@ Status OfData(const Status& status);
 bool AreReadOnce(std::span<const std::string> files);
 // Returns a file of --eval that is also one of --data; empty: there is none.
 std::string FileOfBoth(const TrainCommand& command);
+// Opens the data that --generate names, for so many samples.
+StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& command,
+                                                        uint64_t samples);
+
+// Names the first broken line of each kind on stderr, if there are any.
+void PrintBroken(const BrokenLines& broken);
+
+// DATA_LOSS: the data of an option, which `words` name, have no sample for a training or an
+// evaluation.
+Status NoSample(const char* option, std::span<const std::string> words, const char* of);
+
 // Returns a phrase for one file or more.
 std::string TextOfFiles(std::span<const std::string> files);
 

@@ -19,6 +19,7 @@
 #include "tools/next_commands.h"
 #include "tools/progress_text.h"
 #include "tools/row_checksum.h"
+#include "tools/text_file.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
 #include "train/batch_ahead.h"
@@ -54,38 +55,6 @@ double SecondsSince(uint64_t begin_ns) {
 }
 
 }  // namespace
-
-StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& command,
-                                                        uint64_t samples) {
-  EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
-                          MakeClickSchema(command.generate, command.scale));
-  ClickGeneratorOptions options;
-  options.ids.seed = command.trainer.seed;
-  options.samples = samples;
-  return ClickGenerator::Create(schema, options, nullptr);
-}
-
-Status WriteText(std::string_view text, const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  const bool is_written =
-      file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool is_closed = file != nullptr && std::fclose(file) == 0;
-  if (is_written && is_closed) return OkStatus();
-  return UnavailableError(StrCat("cannot write ", path));
-}
-
-Status NoSample(const char* option, std::span<const std::string> words, const char* of) {
-  return DataLossError(StrCat(option, ": ", words.empty() ? "" : StrCat(words[0], ": "),
-                              "the data of the ", of,
-                              " have no sample; give a log with lines behind its header"));
-}
-
-void PrintBroken(const BrokenLines& broken) {
-  if (broken.count == 0) return;
-  std::fprintf(stderr, "%llu broken lines were left out; the first of each kind:\n",
-               static_cast<unsigned long long>(broken.count));
-  for (const std::string& text : TextsOf(broken)) std::fprintf(stderr, "  %s\n", text.c_str());
-}
 
 Status TrainRun::Execute() {
   EMBANK_RETURN_IF_ERROR(Open());

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -15,26 +14,11 @@
 #include "tools/train_command.h"
 #include "tools/train_figures.h"
 #include "train/data/click_reader.h"
-#include "train/generator/click_generator.h"
 #include "train/samples/epochs.h"
 #include "train/scores.h"
 #include "train/trainer.h"
 
 namespace embank {
-
-// Opens the data that --generate names, for so many samples.
-StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& command,
-                                                        uint64_t samples);
-
-// Replaces a file. UNAVAILABLE names it.
-Status WriteText(std::string_view text, const std::string& path);
-
-// Names the first broken line of each kind on stderr, if there are any.
-void PrintBroken(const BrokenLines& broken);
-
-// DATA_LOSS: the data of an option, which `words` name, have no sample for a training or an
-// evaluation.
-Status NoSample(const char* option, std::span<const std::string> words, const char* of);
 
 // One thread.
 class TrainRun {
