@@ -56,7 +56,10 @@ StatusOr<OpenedModel> OpenModel(const ModelCommand& command, bool has_labels) {
   EMBANK_ASSIGN_OR_RETURN(opened.log, OpenLog(log, "--data", log.data, has_labels));
   EMBANK_RETURN_IF_ERROR(CheckColumns(log, has_labels, opened.log->columns(), model.text.columns));
   opened.batch = model.text.options.batch;
+  const uint64_t steps = model.text.steps;
   EMBANK_ASSIGN_OR_RETURN(opened.trainer, OpenToPredict(log, std::move(model)));
+  std::fprintf(stderr, "the model is in %s, at step %llu\n", log.trainer.store.path.c_str(),
+               static_cast<unsigned long long>(steps));
   return opened;
 }
 

@@ -152,6 +152,7 @@ TEST_F(Predicting, EachLineOfTheLogHasALineOfTheScores) {
                            At("scores.csv"));
   EXPECT_THAT(told.output, HasSubstr("5 broken lines were left out"));
   EXPECT_THAT(told.output, HasSubstr("line 2: "));
+  EXPECT_THAT(told.output, HasSubstr("the model is in " + At("run") + ", at step 10"));
   EXPECT_THAT(told.output, HasSubstr("1000 samples predicted"));
 }
 
