@@ -81,6 +81,8 @@ Status AppendDirectory(const std::string& path, Paths* files) {
 // The paths that a pattern fits, in order.
 StatusOr<Paths> Matches(const std::string& pattern) {
   glob_t found{};
+  // Without ~, it shares the environment and the locale alone, which no thread changes.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
   const int result = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
   Paths paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
@@ -121,12 +123,11 @@ StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> words) {
       EMBANK_ASSIGN_OR_RETURN(paths, Matches(word));
     }
     for (const std::string& path : paths) {
-      if (path == kStandardInput) {
-        files.push_back(path);
-      } else if (std::filesystem::is_directory(path, error)) {
+      const bool is_input = path == kStandardInput;
+      const bool is_directory = !is_input && std::filesystem::is_directory(path, error);
+      if (!is_input && error) return ErrnoStatus(error.value(), StrCat(path, ": cannot open"));
+      if (is_directory) {
         EMBANK_RETURN_IF_ERROR(AppendDirectory(path, &files));
-      } else if (error) {
-        return ErrnoStatus(error.value(), StrCat(path, ": cannot open"));
       } else {
         files.push_back(path);
       }

@@ -64,7 +64,7 @@ StatusOr<double> Auc(std::span<const float> scores, std::span<const float> label
 void AucCounts::Add(std::span<const float> scores, std::span<const float> labels) {
   EMBANK_CHECK(scores.size() == labels.size());
   if (scores.empty()) return;
-  bins_.resize(2 * kBinsOfSign);
+  bins_.resize(size_t{2} * kBinsOfSign);
   for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(scores[i])) {
       has_nan_ = true;

@@ -282,7 +282,7 @@ Status EmbeddingPass::Update(const Pack& pack) {
       features.push_back(feature);
     }
   }
-  const Status status = ApplyGradientsPacked(features);
+  Status status = ApplyGradientsPacked(features);
   // The counters of the tables have the steps that were not made.
   if (IsOutOfRange(status) || (forgets_ && IsNotFound(status))) return OkStatus();
   return status;
