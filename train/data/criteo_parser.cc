@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <utility>
 
 #include "base/str_cat.h"
 #include "train/data/field_value.h"
@@ -106,41 +105,44 @@ LineDefect CriteoParser::Parse(std::string_view line, ClickRow* row, BadField* b
   row->ids.resize(columns_.ids.size());
   row->label.reset();
   Cursor cursor{line.data(), line.data() + line.size()};
-  if (label_ != CriteoLabel::kNone) {
+  if (label_ == CriteoLabel::kRead) {
     const bool is_click = cursor.IsOn('1');
-    const std::string_view label = TakeField(&cursor, line.data());
-    if (label_ == CriteoLabel::kRead) {
-      if (label.size() != 1 || (!is_click && label[0] != '0')) {
-        return bad->Set(LineDefect::kBadLabel, "1", label);
-      }
-      row->label = is_click ? 1.0f : 0.0f;
+    const bool is_label = is_click || cursor.IsOn('0');
+    if (is_label) ++cursor.next;
+    if (!is_label || !cursor.EndsField()) {
+      return bad->Set(LineDefect::kBadLabel, "1", TakeField(&cursor, line.data()));
     }
+    row->label = is_click ? 1.0f : 0.0f;
+  } else if (label_ == CriteoLabel::kIgnored) {
+    TakeField(&cursor, line.data());
   }
-  bool is_first = label_ == CriteoLabel::kNone;
-  for (size_t i = 0; i < row->dense.size(); ++i) {
-    if (!std::exchange(is_first, false) && !TakeTab(&cursor)) {
-      return bad->Set(LineDefect::kTooFewColumns, "", line);
-    }
+  bool has_tab = label_ != CriteoLabel::kNone;
+  for (float& dense : row->dense) {
+    if (has_tab && !TakeTab(&cursor)) return bad->Set(LineDefect::kTooFewColumns, "", line);
+    has_tab = true;
     const char* const begin = cursor.next;
     int64_t value = 0;
     if (!cursor.EndsField() && !TakeInteger(&cursor, &value)) {
       const std::string_view field = TakeField(&cursor, begin);
       const LineDefect defect = ReadOther(field, rules_, &value);
-      if (defect != LineDefect::kNone) return bad->Set(defect, columns_.dense[i], field);
+      if (defect != LineDefect::kNone) {
+        const auto i = static_cast<size_t>(&dense - row->dense.data());
+        return bad->Set(defect, columns_.dense[i], field);
+      }
     }
-    row->dense[i] = LogOfCount(value);
+    dense = LogOfCount(value);
   }
-  for (size_t i = 0; i < row->ids.size(); ++i) {
+  for (uint64_t& id : row->ids) {
     if (!TakeTab(&cursor)) return bad->Set(LineDefect::kTooFewColumns, "", line);
     const char* const begin = cursor.next;
-    uint64_t id = kMissingId;
-    if (!cursor.EndsField() && !TakeHex(&cursor, &id)) {
-      const std::string_view field = TakeField(&cursor, begin);
-      if (!IsMissingNumber(field, rules_))
-        return bad->Set(LineDefect::kBadId, columns_.ids[i], field);
-      id = kMissingId;
+    id = kMissingId;
+    if (cursor.EndsField() || TakeHex(&cursor, &id)) continue;
+    const std::string_view field = TakeField(&cursor, begin);
+    if (!IsMissingNumber(field, rules_)) {
+      const auto i = static_cast<size_t>(&id - row->ids.data());
+      return bad->Set(LineDefect::kBadId, columns_.ids[i], field);
     }
-    row->ids[i] = id;
+    id = kMissingId;
   }
   if (cursor.next != cursor.end) return bad->Set(LineDefect::kTooManyColumns, "", line);
   return LineDefect::kNone;
