@@ -76,7 +76,7 @@ Status CheckOut(const ModelCommand& command) {
   return OkStatus();
 }
 
-// Readers of CSV skip an empty line, and the scores behind it would move up.
+// Readers of CSV skip an empty line, and the scores after it would move up.
 void AppendBroken(uint64_t lines, std::string* text) {
   for (uint64_t i = 0; i < lines; ++i) text->append("NaN\n");
 }

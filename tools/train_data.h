@@ -25,8 +25,7 @@ Status TakeColumns(TrainCommand* command);
 Status TakeFiles(TrainCommand* command);
 
 // Opens the files of a log in TrainCommand::format. `option` is that of the files.
-// INVALID_ARGUMENT: the column file is wrong. The statuses of ClickReader::Open,
-// as of OfData.
+// INVALID_ARGUMENT: the column file is wrong. The statuses of ClickReader::Open, as of OfData.
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
                                                std::span<const std::string> files,
                                                bool has_labels = true);
@@ -38,7 +37,7 @@ Status OfData(const Status& status);
 bool AreReadOnce(std::span<const std::string> files);
 // Returns a file of --eval that is also one of --data; empty: there is none.
 std::string FileOfBoth(const TrainCommand& command);
-// Opens the data that --generate names, for so many samples.
+// Opens the data that --generate names: the first `samples` of them.
 StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& command,
                                                         uint64_t samples);
 

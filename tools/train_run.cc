@@ -32,8 +32,8 @@ namespace embank {
 namespace {
 
 constexpr double kSecondsPerLine = 2.0;
-// A trace has so many steps, of two graphs each, behind this one; or those at the beginning of a
-// shorter run.
+// A trace has two steps of two graphs each. They come after kTracedStep steps, or are the first
+// ones of a shorter run.
 constexpr uint64_t kTracedStep = 120;
 constexpr uint32_t kTracedGraphs = 2 * 2;
 

@@ -92,7 +92,7 @@ StatusOr<Paths> Matches(const std::string& pattern) {
   return paths;
 }
 
-// Its lines would be trained twice.
+// The lines of a file that is named twice would be trained twice.
 Status CheckNamedOnce(const Paths& files) {
   std::map<std::string, const std::string*> named;
   for (const std::string& file : files) {
