@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -93,6 +94,23 @@ TEST(CriteoReader, GivesLabelsDenseFeaturesAndIds) {
   EXPECT_TRUE(batch.features[25].offsets.empty());
   EXPECT_EQ(*reader->Next(10, &batch), 0u);
   EXPECT_EQ(batch.samples, 0u);
+}
+
+TEST(CriteoReader, TakesHexadecimalDigitsAndNoOtherByteAtEachPlace) {
+  const CriteoParser parser(1, 1, kNewestRules, CriteoLabel::kNone);
+  ClickRow row;
+  BadField bad;
+  for (size_t place = 0; place < 8; ++place) {
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string id = "9a8B7c6F";
+      id[place] = static_cast<char>(byte);
+      const LineDefect defect = parser.Parse("7\t" + id, &row, &bad);
+      const bool is_digit = byte < 128 && std::isxdigit(byte);
+      ASSERT_EQ(defect == LineDefect::kNone, is_digit) << place << " " << byte;
+      if (!is_digit) continue;
+      ASSERT_EQ(row.ids[0], std::stoull(id, nullptr, 16));
+    }
+  }
 }
 
 TEST(CriteoReader, GivesEachSampleOnceForAnyBatchSize) {

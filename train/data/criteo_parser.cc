@@ -1,7 +1,8 @@
 #include "train/data/criteo_parser.h"
 
 #include <algorithm>
-#include <array>
+#include <bit>
+#include <cstring>
 #include <optional>
 
 #include "base/str_cat.h"
@@ -15,15 +16,6 @@ constexpr uint32_t kHexDigits = 8;
 // A number of so many digits has no overflow in 64 bits.
 constexpr uint32_t kIntegerDigitsMax = 18;
 
-constexpr uint8_t kNoDigit = 0xFF;
-constexpr std::array<uint8_t, 256> kHexValues = [] {
-  std::array<uint8_t, 256> values{};
-  values.fill(kNoDigit);
-  for (uint8_t d = 0; d < 10; ++d) values['0' + d] = d;
-  for (uint8_t d = 10; d < 16; ++d) values['a' + d - 10] = values['A' + d - 10] = d;
-  return values;
-}();
-
 // A place in a line. At its end it is on no character.
 struct Cursor {
   const char* next;
@@ -36,30 +28,47 @@ struct Cursor {
 // An integer up to the end of its field; false: it is none.
 bool TakeInteger(Cursor* cursor, int64_t* value) {
   const bool is_negative = cursor->IsOn('-');
-  if (is_negative) ++cursor->next;
+  const char* next = is_negative ? cursor->next + 1 : cursor->next;
+  const char* const first = next;
   int64_t number = 0;
-  uint32_t digits = 0;
-  for (; !cursor->EndsField(); ++cursor->next, ++digits) {
-    const auto digit = static_cast<uint8_t>(*cursor->next - '0');
-    if (digit > 9 || digits == kIntegerDigitsMax) return false;
+  for (; next != cursor->end && *next != '\t'; ++next) {
+    const auto digit = static_cast<uint8_t>(*next - '0');
+    if (digit > 9 || next - first == kIntegerDigitsMax) return false;
     number = number * 10 + digit;
   }
+  cursor->next = next;
   *value = is_negative ? -number : number;
-  return digits > 0;
+  return next != first;
 }
 
+// Eight bytes, each of this value.
+constexpr uint64_t EachByte(uint8_t value) { return value * 0x0101'0101'0101'0101u; }
+
+// The high bit of each byte that lies in [first, last]. All bytes are below 128, so a sum of
+// 128 - first carries into that bit from `first` on, and never into the next byte.
+constexpr uint64_t BytesWithin(uint64_t bytes, uint8_t first, uint8_t last) {
+  return (bytes + EachByte(128 - first)) & ~(bytes + EachByte(127 - last)) & EachByte(128);
+}
+
+// Reads the eight digits at once: 26 ids of a line are most of its bytes.
 bool TakeHex(Cursor* cursor, uint64_t* id) {
-  if (cursor->end - cursor->next < kHexDigits) return false;
-  uint32_t value = 0;
-  uint8_t all = 0;
-  for (uint32_t i = 0; i < kHexDigits; ++i) {
-    const uint8_t digit = kHexValues[static_cast<uint8_t>(cursor->next[i])];
-    all |= digit;
-    value = value << 4 | (digit & 0xF);
-  }
-  cursor->next += kHexDigits;
-  *id = value;
-  return all < 16 && cursor->EndsField();
+  const char* const next = cursor->next;
+  if (cursor->end - next < kHexDigits) return false;
+  static_assert(std::endian::native == std::endian::little);
+  uint64_t text = 0;
+  std::memcpy(&text, next, sizeof(text));
+  const uint64_t ascii = text & ~EachByte(128);
+  const uint64_t letters = BytesWithin(ascii | EachByte(0x20), 'a', 'f');
+  const uint64_t digits = BytesWithin(ascii, '0', '9');
+  if ((letters | digits) != EachByte(128) || ascii != text) return false;
+  // 'a' and 'A' end in 1, and stand for 10.
+  uint64_t value = (ascii & EachByte(0xF)) + (letters >> 7) * 9;
+  // The first digit is the lowest byte and the highest of the value: neighbours change places.
+  value = (value << 4 | value >> 8) & 0x00FF'00FF'00FF'00FF;
+  value = (value << 8 | value >> 16) & 0x0000'FFFF'0000'FFFF;
+  *id = static_cast<uint32_t>(value << 16 | value >> 32);
+  cursor->next = next + kHexDigits;
+  return cursor->EndsField();
 }
 
 // The field that begins at `begin`; the cursor goes on to its end.
