@@ -1,5 +1,5 @@
-// The exchange of bytes between the ranks of one training job: AllToAllv. Local ranks are threads of
-// one process (local_exchange.h); others are processes that MPI connects (mpi_module.h).
+// The exchange of bytes between the ranks of one training job: AllToAllv. Local ranks are threads
+// of one process (local_exchange.h).
 //
 //   rank 0   send     [to 0][ to 1 ][to 2]          receive   [from 0][from 1][from 2]
 //   rank 1   send     [to 0][to 1][]                receive   [ from 0 ][from 1][]
@@ -18,9 +18,12 @@
 
 namespace embank {
 
-// The unit of all parts: they begin at multiples of it, and have so many bytes or a multiple. Whoever
-// sends a part sets the bytes of its padding to 0.
+// The unit of all parts: they begin at multiples of it, and have so many bytes or a multiple.
+// Whoever sends a part sets the bytes of its padding to 0.
 inline constexpr uint64_t kExchangeUnitBytes = 16;
+
+// The time limit of a call, unless an option says otherwise.
+inline constexpr uint64_t kExchangeTimeLimitNs = 60'000'000'000;
 
 // A part of a buffer.
 struct ExchangePart {
@@ -28,9 +31,9 @@ struct ExchangePart {
   uint64_t bytes = 0;
 };
 
-// One side of an exchange: a buffer, aligned to kExchangeUnitBytes, and the part of it for each rank.
-// Parts that are sent may overlap; those that are received may not. What lies between parts is not
-// read or written.
+// One side of an exchange: a buffer, aligned to kExchangeUnitBytes, and the part of it for each
+// rank. Parts that are sent may overlap; those that are received may overlap no other part of
+// either side. What lies between parts is not read or written.
 struct ExchangeSource {
   const std::byte* buffer = nullptr;
   std::span<const ExchangePart> parts;
@@ -40,8 +43,9 @@ struct ExchangeTarget {
   std::span<const ExchangePart> parts;
 };
 
-// One thread at a time. All ranks make the same calls in the same order. Once a call has failed, so
-// do all others, with the same status.
+// One thread at a time, but for Abort. All ranks make the same calls in the same order. Once a call
+// has failed, so do all others of this rank, with the same status. A rank whose exchange is
+// destroyed has ended, and calls that others still make fail.
 class Exchange {
  public:
   Exchange(const Exchange&) = delete;
@@ -55,15 +59,18 @@ class Exchange {
   // Sends a part to each rank and receives one from each, this one included; both may be empty. The
   // part that p sends to q has as many bytes as the one that q receives from p. Returns when the
   // received parts are there and the sent ones may change.
-  // UNAVAILABLE: a rank did not come within the time limit; the message names it where it is known.
-  // CANCELLED: a rank aborted; the message has its number and its reason.
+  // UNAVAILABLE: a rank did not come within the time limit (the message names it), or MPI failed.
+  // CANCELLED: a rank aborted or ended; the message has its number and its reason.
+  // INTERNAL: two ranks disagree about the bytes of a part; the message names both.
+  // MPI may still write into received parts after a failure, until the process ends.
   virtual Status Run(const ExchangeSource& source, const ExchangeTarget& target) = 0;
 
-  // Waits until all ranks are here. Statuses of Run.
+  // Waits until all ranks are here, as a Run without bytes. Statuses of Run.
   virtual Status Barrier() = 0;
 
-  // Ends the job: the calls of all other ranks fail, now and from now on. Of MPI it ends the
-  // processes of all ranks, this one included, after a message on standard error.
+  // Ends the job: the calls of all ranks fail, now and from now on. Of MPI it ends the processes of
+  // all ranks, this one included, after a message on standard error. Thread-safe, also beside a
+  // call that waits.
   virtual void Abort(std::string_view reason) = 0;
 
  protected:
