@@ -1,5 +1,5 @@
 // The exchange of bytes between the ranks of one training job: AllToAllv. Local ranks are threads
-// of one process (local_exchange.h).
+// of one process (local_exchange.h); others are processes that MPI connects (mpi_module.h).
 //
 //   rank 0   send     [to 0][ to 1 ][to 2]          receive   [from 0][from 1][from 2]
 //   rank 1   send     [to 0][to 1][]                receive   [ from 0 ][from 1][]
@@ -62,7 +62,8 @@ class Exchange {
   // UNAVAILABLE: a rank did not come within the time limit (the message names it), or MPI failed.
   // CANCELLED: a rank aborted or ended; the message has its number and its reason.
   // INTERNAL: two ranks disagree about the bytes of a part; the message names both.
-  // MPI may still write into received parts after a failure, until the process ends.
+  // After a failure under MPI other ranks may still read and write the parts: the buffers must stay
+  // until Abort is called or the process ends.
   virtual Status Run(const ExchangeSource& source, const ExchangeTarget& target) = 0;
 
   // Waits until all ranks are here, as a Run without bytes. Statuses of Run.
