@@ -182,6 +182,8 @@ stage "packages" install_packages test || {
   summary
   exit 1
 }
+# The packages are there: a build that did not find MPI is a failure, and no skip.
+export EMBANK_TEST_NEED_MPI=1
 if [[ $kind == --nightly ]]; then
   trap 'summary; exit 130' INT
   stage "dev: configure" configure dev && stage "dev: build" build dev && nightly
