@@ -129,9 +129,11 @@ Trainer::Trainer(ModelText text, const TrainerOptions& options,
       tables_(std::move(tables)),
       dense_pass_(std::move(dense_pass)),
       dense_rows_(std::move(dense_rows)),
-      embedding_pass_(EmbeddingFeatures(TablesOf(options, text_.columns), tables_), options.slices),
+      rows_(EmbeddingFeatures(TablesOf(options, text_.columns), tables_), {0, options.slices}),
+      embedding_pass_(EmbeddingFeatures(TablesOf(options, text_.columns), tables_), options.slices,
+                      {0, options.slices}, &rows_),
       plan_(options, TablesOf(options, text_.columns)),
-      losses_(options.slices) {}
+      running_{.batch = nullptr, .logits = {}, .losses = std::vector<double>(options.slices)} {}
 
 // Other data begin anew.
 Status Trainer::GoOnAt(const ModelText& checkpoint) {
@@ -211,7 +213,7 @@ void Trainer::AddMicroBatch(uint32_t number, bool trains, OperationGraph* graph)
       graph->Add({.kind = OperationKind::kDense, .micro_batch = number}, parts, before_dense,
                  [this, slices, trains](uint32_t part, uint32_t thread) {
                    const uint32_t slice = slices.begin + part;
-                   losses_[slice] = RunSlice(slice, thread, trains);
+                   running_.losses[slice] = RunSlice(slice, thread, trains);
                    return OkStatus();
                  });
   for (size_t i = 0; trains && i < packs.size(); ++i) {
@@ -238,13 +240,13 @@ StatusOr<double> Trainer::RunBatch(const ClickBatch& batch, bool trains,
     return InvalidArgumentError("the batch has no labels, and a step needs them");
   }
   logits->resize(batch.samples);
-  batch_ = &batch;
-  logits_ = *logits;
+  running_.batch = &batch;
+  running_.logits = *logits;
   embedding_pass_.Begin(&batch);
   OperationGraph graph;
   AddBatch(trains, &graph);
   EMBANK_RETURN_IF_ERROR(graph.Run(executor_.get(), &trace_));
-  return SumSlices(losses_);
+  return SumSlices(running_.losses);
 }
 
 void Trainer::AddBatch(bool trains, OperationGraph* graph) {
@@ -252,7 +254,7 @@ void Trainer::AddBatch(bool trains, OperationGraph* graph) {
 }
 
 double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {
-  const SampleRange range = SliceOf(batch_->samples, options_.slices, slice);
+  const SampleRange range = SliceOf(running_.batch->samples, options_.slices, slice);
   std::vector<ConstMatrix> vectors;
   std::vector<Matrix> vector_gradients;
   for (size_t i = 0; i < embedding_pass_.features().size(); ++i) {
@@ -262,15 +264,16 @@ double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {
   const uint32_t samples = range.end - range.begin;
   const DenseSlice input = {
       .number = slice,
-      .batch_samples = batch_->samples,
-      .input = {.dense = ConstMatrix(batch_->dense.data(), batch_->samples,
+      .batch_samples = running_.batch->samples,
+      .input = {.dense = ConstMatrix(running_.batch->dense.data(), running_.batch->samples,
                                      static_cast<uint32_t>(text_.columns.dense.size()))
                              .RowsFrom(range.begin, range.end),
                 .features = vectors},
-      .labels = batch_->labels.empty() ? std::span<const float>()
-                                       : std::span(batch_->labels).subspan(range.begin, samples),
+      .labels = running_.batch->labels.empty()
+                    ? std::span<const float>()
+                    : std::span(running_.batch->labels).subspan(range.begin, samples),
       .vector_gradients = vector_gradients,
-      .logits = logits_.subspan(range.begin, samples)};
+      .logits = running_.logits.subspan(range.begin, samples)};
   return dense_pass_.RunSlice(input, thread);
 }
 

@@ -25,6 +25,7 @@
 #include "train/model_text.h"
 #include "train/models/layer_graph.h"
 #include "train/pipeline/embedding_pass.h"
+#include "train/pipeline/local_rows.h"
 #include "train/pipeline/operation_graph.h"
 #include "train/pipeline/operation_trace.h"
 #include "train/samples/click_batch.h"
@@ -130,12 +131,17 @@ class Trainer {
   const std::vector<Table*> tables_;  // each once
   DensePass dense_pass_;
   DenseRows dense_rows_;
+  LocalRows rows_;
   EmbeddingPass embedding_pass_;
   StepPlan plan_;
   OperationTrace trace_;
-  const ClickBatch* batch_ = nullptr;  // of the step
-  std::span<float> logits_;            // of the step
-  std::vector<double> losses_;         // of each slice
+  // The batch under way.
+  struct Running {
+    const ClickBatch* batch = nullptr;
+    std::span<float> logits;
+    std::vector<double> losses;  // of each slice
+  };
+  Running running_;
   double optimizer_seconds_ = 0.0;
   uint64_t steps_ = 0;
   uint64_t left_out_dense_steps_ = 0;

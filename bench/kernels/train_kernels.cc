@@ -288,10 +288,11 @@ std::vector<Key> SliceIds(size_t count) {
 void UniqueAndPartitionFused(benchmark::State& state) {
   const std::vector<Key> ids = SliceIds(static_cast<size_t>(state.range(0)));
   std::vector<Key> unique(ids.size());
-  std::vector<uint32_t> index(ids.size());
+  std::vector<uint16_t> touches(ids.size());
+  std::vector<IdPlace> index(ids.size());
   UniquePartition unique_partition(static_cast<uint32_t>(state.range(1)));
   for (auto _ : state) {
-    benchmark::DoNotOptimize(unique_partition.Run(ids, 1, unique, index));
+    benchmark::DoNotOptimize(unique_partition.Run(ids, 1, {unique, touches, index}));
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(ids.size()));
@@ -305,12 +306,13 @@ void UniqueThenPartition(benchmark::State& state) {
   const auto owners = static_cast<uint32_t>(state.range(1));
   std::vector<Key> unique(ids.size());
   std::vector<Key> parted(ids.size());
-  std::vector<uint32_t> index(ids.size());
+  std::vector<uint16_t> touches(ids.size());
+  std::vector<IdPlace> index(ids.size());
   std::vector<uint32_t> owner_of(ids.size());
   std::vector<uint32_t> place(ids.size());
   UniquePartition unique_ids(1);
   for (auto _ : state) {
-    const uint32_t count = unique_ids.Run(ids, 1, unique, index);
+    const uint32_t count = unique_ids.Run(ids, 1, {unique, touches, index});
     std::vector<uint32_t> next(owners + 1);
     for (uint32_t i = 0; i < count; ++i) {
       owner_of[i] = OwnerOf(HashKey(1, unique[i]), owners);
@@ -321,7 +323,7 @@ void UniqueThenPartition(benchmark::State& state) {
       place[i] = next[owner_of[i]]++;
       parted[place[i]] = unique[i];
     }
-    for (uint32_t& of_id : index) of_id = place[of_id];
+    for (IdPlace& of_id : index) of_id.bits = place[of_id.bits];
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(ids.size()));

@@ -11,6 +11,7 @@
 #include "store/batch/lookup.h"
 #include "store/store.h"
 #include "tests/support/random.h"
+#include "train/pipeline/local_rows.h"
 
 namespace embank::test::embedding_pass_test {
 namespace {
@@ -143,7 +144,8 @@ class EmbeddingPassTest : public ::testing::Test {
 
 TEST_F(EmbeddingPassTest, IsADenseTableOfWholeNumbers) {
   Random random(1);
-  EmbeddingPass pass(features_, kSlices);
+  LocalRows rows(features_, {0, kSlices});
+  EmbeddingPass pass(features_, kSlices, {0, kSlices}, &rows);
   for (uint32_t step = 0; step < 60; ++step) {
     // Fewer samples than slices, too.
     const ClickBatch batch = MakeBatch(1 + step % 40, &random);
@@ -169,7 +171,8 @@ TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
     batch.features[i].ids = {7, 7, 7};
     if (HasBags(i)) batch.features[i].offsets = {0, 1, 2, 3};
   }
-  EmbeddingPass pass(features_, 1);
+  LocalRows rows(features_, {0, 1});
+  EmbeddingPass pass(features_, 1, {0, 1}, &rows);
   const std::vector<Pack> packs = PlanPacks(traffic_);
   pass.Begin(&batch);
   for (const Pack& pack : packs) {
@@ -215,7 +218,8 @@ TEST_P(NotFiniteTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
                     .ok());
     return row;
   };
-  EmbeddingPass pass(features_, kSlices);
+  LocalRows rows(features_, {0, kSlices});
+  EmbeddingPass pass(features_, kSlices, {0, kSlices}, &rows);
   // Steps id 7 with 1 in each feature, and with `gradient` in the bad one, in its first slice or in
   // all.
   const auto step = [&](uint32_t samples, float gradient, bool is_in_all) {

@@ -8,18 +8,19 @@
 namespace embank {
 namespace {
 
-// While owners are joined, a place is the owner's number and a place among its ids.
-constexpr uint32_t kOwnerShift = 24;
-constexpr uint32_t kPlaceMask = (1u << kOwnerShift) - 1;
-static_assert(UniquePartition::kIdsMax == uint64_t{1} << kOwnerShift);
-static_assert(uint64_t{kOwnersMax} << kOwnerShift == uint64_t{1} << 32);
+static_assert(uint64_t{kOwnersMax} << IdPlace::kNumberBits == uint64_t{1} << 32);
+
+// One more, up to the largest number.
+void Count(uint16_t* touches) {
+  if (*touches != UINT16_MAX) ++*touches;
+}
 
 constexpr size_t kEntriesMin = 64;
 
 }  // namespace
 
 UniquePartition::UniquePartition(uint32_t owners)
-    : owners_(owners), counts_(owners), unique_(owners > 1 ? owners : 0) {
+    : owners_(owners), counts_(owners), of_owners_(owners > 1 ? owners : 0) {
   EMBANK_CHECK(owners > 0 && owners <= kOwnersMax);
 }
 
@@ -34,7 +35,10 @@ void UniquePartition::BeginRound(uint64_t ids) {
     round_ = 1;
   }
   std::ranges::fill(counts_, 0u);
-  for (std::vector<Key>& unique : unique_) unique.clear();
+  for (OwnerIds& of_owner : of_owners_) {
+    of_owner.unique.clear();
+    of_owner.touches.clear();
+  }
 }
 
 UniquePartition::Entry* UniquePartition::Find(Key id, KeyHash hash) {
@@ -44,48 +48,51 @@ UniquePartition::Entry* UniquePartition::Find(Key id, KeyHash hash) {
   return &entries_[i];
 }
 
-uint32_t UniquePartition::Run(KeySpan ids, uint64_t table_hash, std::span<Key> unique,
-                              std::span<uint32_t> index) {
-  EMBANK_CHECK(ids.size() <= kIdsMax && unique.size() == ids.size() && index.size() == ids.size());
+uint32_t UniquePartition::Run(KeySpan ids, uint64_t table_hash, const UniqueIds& unique_ids) {
+  EMBANK_CHECK(ids.size() <= kIdsMax && unique_ids.unique.size() == ids.size() &&
+               unique_ids.touches.size() == ids.size() && unique_ids.index.size() == ids.size());
   BeginRound(ids.size());
-  if (owners_ == 1) return RunForOne(ids, table_hash, unique, index);
+  if (owners_ == 1) return RunForOne(ids, table_hash, unique_ids);
   for (size_t i = 0; i < ids.size(); ++i) {
     const KeyHash hash = HashKey(table_hash, ids[i]);
     Entry* const entry = Find(ids[i], hash);
-    if (entry->round != round_) {
+    if (entry->round == round_) {
+      Count(&of_owners_[entry->place.owner()].touches[entry->place.number()]);
+    } else {
       const uint32_t owner = OwnerOf(hash, owners_);
-      *entry = {ids[i], round_, owner << kOwnerShift | counts_[owner]++};
-      unique_[owner].push_back(ids[i]);
+      *entry = {ids[i], round_, {owner << IdPlace::kNumberBits | counts_[owner]++}};
+      of_owners_[owner].unique.push_back(ids[i]);
+      of_owners_[owner].touches.push_back(1);
     }
-    index[i] = entry->place;
+    unique_ids.index[i] = entry->place;
   }
-  return JoinOwners(unique, index);
+  return JoinOwners(unique_ids);
 }
 
-uint32_t UniquePartition::RunForOne(KeySpan ids, uint64_t table_hash, std::span<Key> unique,
-                                    std::span<uint32_t> index) {
+uint32_t UniquePartition::RunForOne(KeySpan ids, uint64_t table_hash, const UniqueIds& unique_ids) {
   uint32_t count = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     Entry* const entry = Find(ids[i], HashKey(table_hash, ids[i]));
-    if (entry->round != round_) {
-      *entry = {ids[i], round_, count};
-      unique[count++] = ids[i];
+    if (entry->round == round_) {
+      Count(&unique_ids.touches[entry->place.number()]);
+    } else {
+      *entry = {ids[i], round_, {count}};
+      unique_ids.touches[count] = 1;
+      unique_ids.unique[count++] = ids[i];
     }
-    index[i] = entry->place;
+    unique_ids.index[i] = entry->place;
   }
   counts_[0] = count;
   return count;
 }
 
-uint32_t UniquePartition::JoinOwners(std::span<Key> unique, std::span<uint32_t> index) {
-  std::vector<uint32_t> begins(owners_);
+uint32_t UniquePartition::JoinOwners(const UniqueIds& unique_ids) {
   uint32_t count = 0;
-  for (uint32_t owner = 0; owner < owners_; ++owner) {
-    begins[owner] = count;
-    std::ranges::copy(unique_[owner], unique.begin() + count);
-    count += counts_[owner];
+  for (const OwnerIds& of_owner : of_owners_) {
+    std::ranges::copy(of_owner.unique, unique_ids.unique.begin() + count);
+    std::ranges::copy(of_owner.touches, unique_ids.touches.begin() + count);
+    count += static_cast<uint32_t>(of_owner.unique.size());
   }
-  for (uint32_t& place : index) place = begins[place >> kOwnerShift] + (place & kPlaceMask);
   return count;
 }
 

@@ -1,0 +1,107 @@
+// The rows of the distinct ids of a batch: between an embedding pass, which has samples, and
+// whoever has the rows.
+//
+//   embedding pass   ids of slices ─▶│ Gather │─▶ rows of each slice
+//                    sums of slices ─▶│ Update │
+//
+// LocalRows has them in the store of this process, ShardedRows in those of all ranks
+// (train/ranks/sharded_rows.h). Batches that are under way at once have one each.
+#ifndef EMBANK_TRAIN_PIPELINE_SPARSE_ROWS_H_
+#define EMBANK_TRAIN_PIPELINE_SPARSE_ROWS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "store/table/table.h"
+#include "train/pipeline/pack_plan.h"
+
+namespace embank {
+
+struct EmbeddingFeature {
+  Table* table = nullptr;
+  uint32_t column = 0;  // of the id features of the data
+  uint32_t dim = 0;
+};
+
+// Slices from `begin` up to `end`, which is not included: a micro-batch, or those of a rank.
+struct SliceRange {
+  uint32_t begin;
+  uint32_t end;
+
+  uint32_t size() const { return end - begin; }
+};
+
+// The distinct ids of a feature in a slice, and their rows.
+struct SliceIds {
+  // As UniquePartition writes them, by owner, in the memory of the pass.
+  std::span<Key> ids;
+  std::span<uint16_t> touches;   // of each
+  std::vector<uint32_t> counts;  // of each owner
+  // An upper bound of the feature's distinct ids in the slices of the pass before this one.
+  uint64_t ids_before = 0;
+  // Gather sets these for each owner: its rows, and memory for the sums of their gradients. The
+  // first row is that of the owner's first id, and rows stand one behind the other.
+  std::vector<const float*> rows;
+  std::vector<float*> sums;
+  bool are_sums_finite = true;  // the pass sets it
+};
+
+// The ids of a batch, of each feature and slice of a pass.
+class BatchIds {
+ public:
+  BatchIds(size_t features, SliceRange slices, uint32_t owners)
+      : slices_(slices), ids_(features * slices.size()) {
+    for (SliceIds& ids : ids_) {
+      ids.counts.resize(owners);
+      ids.rows.resize(owners);
+      ids.sums.resize(owners);
+    }
+  }
+
+  SliceRange slices() const { return slices_; }
+  SliceIds& Of(size_t feature, uint32_t slice) {
+    return ids_[feature * slices_.size() + slice - slices_.begin];
+  }
+  const SliceIds& Of(size_t feature, uint32_t slice) const {
+    return ids_[feature * slices_.size() + slice - slices_.begin];
+  }
+
+ private:
+  SliceRange slices_;
+  std::vector<SliceIds> ids_;
+};
+
+// The calls of different packs may run at once, and those of different micro-batches of a pack. A
+// pack goes through them in the order of their declaration. Each batch begins with Begin, which
+// ends the use of all memory of the one before.
+class SparseRows {
+ public:
+  virtual ~SparseRows() = default;
+
+  // Among so many owners, at least 1, the ids of a slice are parted.
+  virtual uint32_t owners() const = 0;
+
+  // Begins a batch with at most so many ids of each feature in the slices of the pass.
+  virtual void Begin(std::span<const uint64_t> ids_max) = 0;
+  // Reads the rows of the ids of a micro-batch, which outlive the batch. The statuses of
+  // LookupPacked.
+  virtual Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule,
+                        BatchIds* ids) = 0;
+  // Makes a step of the optimizer for each distinct id of a table in the batch, with the sums of
+  // all slices in order, feature by feature. Leaves out the ids whose sum in a slice, or whose
+  // step, is not finite: their rows stay as they are. Also left out are the rows that a table has
+  // forgotten since Gather. The statuses of ApplyGradientsPacked but OUT_OF_RANGE and, of tables
+  // that forget, NOT_FOUND.
+  virtual Status Update(const Pack& pack, const BatchIds& ids) = 0;
+
+  // The number of ids that updates left out because of their sums; an id counts once for each slice
+  // in which it is. The counters of the tables have the steps that were not finite. Thread-safe.
+  virtual uint64_t left_out() const = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_PIPELINE_SPARSE_ROWS_H_
