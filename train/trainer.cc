@@ -197,12 +197,12 @@ void Trainer::AddMicroBatch(uint32_t number, bool trains, OperationGraph* graph)
                      embedding_pass_.MakeUnique(pack, slices.begin + part);
                      return OkStatus();
                    });
-    const OperationGraph::Id gather =
-        graph->Add(label(OperationKind::kGather, i), 1, {{unique}},
-                   [this, &pack, slices, trains](uint32_t, uint32_t) {
-                     return embedding_pass_.Gather(
-                         pack, slices, trains ? MissingRule::kCreate : MissingRule::kDefault);
-                   });
+    const OperationGraph::Id gather = graph->Add(
+        label(OperationKind::kGather, i), 1, {{unique}},
+        [this, &pack, slices, trains](uint32_t, uint32_t) {
+          return rows_.Gather(pack, slices, trains ? MissingRule::kCreate : MissingRule::kDefault,
+                              embedding_pass_.ids());
+        });
     before_dense.push_back(graph->Add(label(OperationKind::kStitchReduce, i), parts, {{gather}},
                                       [this, &pack, slices](uint32_t part, uint32_t) {
                                         embedding_pass_.StitchReduce(pack, slices.begin + part);
@@ -278,13 +278,14 @@ double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {
 }
 
 Status Trainer::UpdateRows() {
+  const bool are_finite = embedding_pass_.AreSumsFinite();
   OperationGraph graph;
   for (size_t i = 0; i < plan_.packs().size(); ++i) {
     graph.Add({.kind = OperationKind::kUpdate,
                .pack = static_cast<uint32_t>(i),
                .group = plan_.groups()[i]},
-              1, {}, [this, &pack = plan_.packs()[i]](uint32_t, uint32_t) {
-                return embedding_pass_.Update(pack);
+              1, {}, [this, are_finite, &pack = plan_.packs()[i]](uint32_t, uint32_t) {
+                return rows_.Update(pack, are_finite);
               });
   }
   return graph.Run(executor_.get(), &trace_);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "base/function_ref.h"
@@ -53,6 +54,9 @@ class Batch {
 
   Table& table() const { return *table_; }
   KeySpan keys() const { return keys_; }
+  // How often each key of a lookup counts as looked up. Empty: once.
+  void set_touches(std::span<const uint16_t> touches) { touches_ = touches; }
+  uint32_t TouchesOf(uint32_t position) const { return touches_.empty() ? 1 : touches_[position]; }
 
   // Positions that one thread takes at once: a quarter of the smallest batch that is shared.
   static constexpr size_t kPartKeys = 2048;
@@ -102,6 +106,7 @@ class Batch {
   Table* const table_;
   const KeySpan keys_;
   const OutcomeSpan outcomes_;
+  std::span<const uint16_t> touches_;
   Mutex tally_mutex_;
   OutcomeTally tally_;  // guarded by tally_mutex_ while parts are under way
 };

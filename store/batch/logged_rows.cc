@@ -41,14 +41,16 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
         uint32_t heat = 0;
         if (use.tells_heat && !UpdateHeat(id, locations[i], record, &heat)) return;
         visit(positions_[i], {Outcome::kFound, RowIn(record), heat, locations[i].tier()});
-        if (use.promoted != PromotedRows::kNone) Promote(id, locations[i], record, use);
+        if (use.promoted != PromotedRows::kNone) {
+          Promote(id, locations[i], record, OfPosition(use, positions_[i]));
+        }
         locations[i] = kNoLocation;
       },
       /*bridged_bytes=*/0, prefetch);
   static_cast<void>(status);
   for (size_t i = 0; i < count_; ++i) {
     if (locations[i] == kNoLocation) continue;
-    ReadAlone(id_of(positions_[i]), positions_[i], use, visit);
+    ReadAlone(id_of(positions_[i]), positions_[i], OfPosition(use, positions_[i]), visit);
   }
 }
 

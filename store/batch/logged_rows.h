@@ -29,7 +29,7 @@ enum class PromotedRows { kNone, kHot, kAll };
 // The use of rows that are read: how often they count as looked up, which of them are promoted, and
 // whether their heat is asked for.
 struct LoggedRowUse {
-  uint32_t touches;
+  uint32_t touches;  // times those of the position in its batch
   PromotedRows promoted;
   bool tells_heat = false;
 };
@@ -59,6 +59,10 @@ class LoggedRows {
     void Read(LoggedRowUse use, Visit visit);
 
    private:
+    LoggedRowUse OfPosition(LoggedRowUse use, uint32_t position) const {
+      use.touches *= batch_.TouchesOf(position);
+      return use;
+    }
     void Promote(const RowId& id, Location from, std::span<const std::byte> record,
                  LoggedRowUse use);
     bool UpdateHeat(const RowId& id, Location from, std::span<const std::byte> record,

@@ -34,7 +34,8 @@ class HeatTouches {
 
   void Add(uint32_t position, const RowSeen& row) {
     if (count_ == touches_.size()) Flush();
-    touches_[count_] = {row.header, WordOf(row.mark), TouchedWord(row.mark, now_, 1)};
+    touches_[count_] = {row.header, WordOf(row.mark),
+                        TouchedWord(row.mark, now_, batch_.TouchesOf(position))};
     positions_[count_++] = position;
   }
   // Inside the guard under which the rows were seen.
@@ -48,7 +49,10 @@ class HeatTouches {
       }
       // Mostly another thread has touched it.
       const bool is_same = MarkOf(word).identity == MarkOf(touch.seen).identity;
-      if (!is_same || !TouchHeat(touch.header, MarkOf(word), now_, 1)) TouchAnew(positions_[i]);
+      const uint32_t touches = batch_.TouchesOf(positions_[i]);
+      if (!is_same || !TouchHeat(touch.header, MarkOf(word), now_, touches)) {
+        TouchAnew(positions_[i], touches);
+      }
     }
     count_ = 0;
   }
@@ -63,7 +67,7 @@ class HeatTouches {
 
   // The row was written since it was read; or it was erased, and its heat is dropped. If its key
   // was created again meanwhile, the new row gets the heat: only the key identifies a row.
-  void TouchAnew(uint32_t position) const {
+  void TouchAnew(uint32_t position, uint32_t touches) const {
     const Key key = batch_.keys()[position];
     RowSeen row;
     do {
@@ -71,7 +75,7 @@ class HeatTouches {
       row = FindAndReadRow(
           batch_.table(), key, batch_.table().HashOf(key),
           [](const RowWatch& watch) { return watch.IsCurrent(); }, &match);
-    } while (row.header != nullptr && !TouchHeat(row.header, row.mark, now_, 1));
+    } while (row.header != nullptr && !TouchHeat(row.header, row.mark, now_, touches));
   }
 
   const Batch& batch_;
@@ -270,12 +274,12 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
 }
 
 // Copies a row's vector out and counts its use, under the lock of its shard.
-void CopyFound(const Table& table, const KeyIndex::Shard* shard, RowForUpdate* row,
-               std::byte* out) {
+void CopyFound(const Table& table, const KeyIndex::Shard* shard, uint32_t touches,
+               RowForUpdate* row, std::byte* out) {
   const RowLayout& layout = table.layout();
   CopyFromRow(layout.Vector(row->row()), layout.vector_bytes, out);
   RowHeader* const header = layout.Header(row->row());
-  TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), 1);
+  TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), touches);
   if (!row->location().IsInLog()) TouchOrder(table, shard, row->location());
 }
 
@@ -306,12 +310,12 @@ class CreationStep {
     std::byte* const out = rows_.Row(position);
     RowForUpdate row(table, group_.shard, id, found, &memory_);
     if (row.outcome() == Outcome::kFound) {
-      CopyFound(table, group_.shard, &row, out);
+      CopyFound(table, group_.shard, batch_.TouchesOf(position), &row, out);
       tally_.NoteFound(found.match.location().tier());
     }
     if (row.outcome() != Outcome::kAbsent) return batch_.Answer(position, row.outcome(), &tally_);
     table.InitializeVectorOf(id.key, out);
-    const bool created = new_rows_.Add(id, 1, [&](std::byte* image) {
+    const bool created = new_rows_.Add(id, batch_.TouchesOf(position), [&](std::byte* image) {
       std::memcpy(layout.Vector(image), out, layout.vector_bytes);
       ResetState(layout, rule_, image);
     });
@@ -322,7 +326,7 @@ class CreationStep {
   void NoteHot(uint32_t position, Location location) {
     const StoreParts& parts = batch_.table().parts();
     auto* const header = reinterpret_cast<RowHeader*>(parts.tier->Row(location));
-    TouchHeat(header, LoadMark(header), parts.heat_clock->now(), 1);
+    TouchHeat(header, LoadMark(header), parts.heat_clock->now(), batch_.TouchesOf(position));
     hot_.Add(position, location);
     tally_.NoteFound(Tier::kHbm);
     batch_.Answer(position, Outcome::kFound, &tally_);
@@ -498,13 +502,14 @@ void CountHot(Table* table, KeySpan keys, HotList* hot) {
   table->parts().hot->counters().answered.fetch_add(positions, std::memory_order_relaxed);
 }
 
-void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t nanoseconds) {
+void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t more_touches,
+                 uint64_t nanoseconds) {
   Table* const table = &batch->table();
   const uint64_t created = batch->count(Outcome::kCreated);
   const uint64_t answered = batch->count(Outcome::kFound) + created;
   batch->CountVerb(TableVerb::kLookup, nanoseconds);
   table->pins().EndBatch();
-  table->parts().heat_clock->Count(answered);
+  table->parts().heat_clock->Count(answered + more_touches);
   HotFlush* const flush = table->parts().hot_flush;
   if (flush == nullptr) return;
   if (created > 0) {
@@ -515,7 +520,7 @@ void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t nanosecon
 
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   const KeySpan keys = batch->keys();
-  CountLookup(batch, {&keys, 1}, batch->NsSince(begin_ns));
+  CountLookup(batch, {&keys, 1}, 0, batch->NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope->Settle());
   return batch->RefusedStatus();
 }

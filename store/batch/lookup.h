@@ -36,9 +36,9 @@ Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan
 // ---- the steps of a lookup, for callers whose rows are in device memory (store/device) ----
 
 // Copies the rows of a batch that exist and are not in device memory, counts heat for all that
-// exist, and sets their outcomes. Notes rows in device memory in `hot`. Calls missing(position,
-// tally) for the others, whose answers may be overwritten before; kept under kSkip. Inside the hot
-// gate. `logged` and `hot` have space for the batch.
+// exist (Batch::TouchesOf), and sets their outcomes. Notes rows in device memory in `hot`. Calls
+// missing(position, tally) for the others, whose answers may be overwritten before; kept under
+// kSkip. Inside the hot gate. `logged` and `hot` have space for the batch.
 using Missing = FunctionRef<void(uint32_t, OutcomeTally*)>;
 void ReadExisting(Batch* batch, LoggedRows* logged, HotList* hot, MissingRule rule, RowSpan rows,
                   Missing missing);
@@ -54,8 +54,9 @@ void CountHot(Table* table, KeySpan keys, HotList* hot);
 // Does the work of Lookup on a batch, which is neither counted nor settled then.
 Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows);
 // Counts a lookup whose answers are all given, as one batch of its table that took so long. `keys`
-// are in parts.
-void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t nanoseconds);
+// are in parts, and count `more_touches` more than once each.
+void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t more_touches,
+                 uint64_t nanoseconds);
 // Counts a lookup whose answers are all given, pays its debts, and returns its status.
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 

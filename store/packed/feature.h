@@ -41,6 +41,9 @@ struct Feature {
 // The rows of a lookup: vectors as the table has them, or dim floats for each bag.
 struct LookupFeature : Feature {
   RowSpan rows;
+  // How often each key counts as looked up, where a key stands for several positions of the caller;
+  // with kNone, without padding, in host memory. Empty: once.
+  std::span<const uint16_t> touches;
   bool is_on_device = false;  // whether `rows` are in memory of the store's device
 };
 

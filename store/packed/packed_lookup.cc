@@ -102,7 +102,7 @@ class TableLookup {
   Status Finish(std::vector<KeySpan>* keys, uint64_t nanoseconds) {
     keys->clear();
     for (const size_t i : group_.features) keys->push_back(features_[i].keys);
-    CountLookup(&total_, *keys, nanoseconds);
+    CountLookup(&total_, *keys, more_touches_, nanoseconds);
     return call_status_;
   }
 
@@ -160,7 +160,8 @@ class TableLookup {
   Status LookUpToHost(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
     if (feature.pooling != Pooling::kNone) return LookUpBags(feature, vectors, tally);
     if (feature.has_padding()) return LookUpPadded(feature, vectors, tally);
-    return Answer(feature.keys, feature.outcomes, rule_, feature.rows, 0, tally);
+    for (const uint16_t touches : feature.touches) more_touches_ += touches - 1u;
+    return Answer({feature.keys, feature.touches, feature.outcomes, feature.rows}, rule_, 0, tally);
   }
 
   Status LookUpToDevice(const LookupFeature& feature, std::span<float> vectors,
@@ -233,8 +234,9 @@ class TableLookup {
     for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
       const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
       const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
-      const Status answered = Answer(feature.keys.subspan(begin, count), outcomes, rule_,
-                                     {first, vector_bytes}, begin, tally);
+      const Status answered =
+          Answer({feature.keys.subspan(begin, count), {}, outcomes, {first, vector_bytes}}, rule_,
+                 begin, tally);
       status.Update(answered);
       for (uint64_t i = 0; answered.ok() && i < count; ++i) {
         if (!HasAnswer(static_cast<Outcome>(outcomes[i]))) continue;
@@ -273,8 +275,9 @@ class TableLookup {
     const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
     const uint64_t unread_before = tally->unread();
-    Status status = Answer(feature.keys.subspan(begin, count), outcomes, rule,
-                           {first, vector_bytes}, begin, tally);
+    Status status =
+        Answer({feature.keys.subspan(begin, count), {}, outcomes, {first, vector_bytes}}, rule,
+               begin, tally);
     if (tally->unread() > unread_before) {
       for (uint64_t i = 0; i < count; ++i) {
         if (!IsUnread(static_cast<Outcome>(outcomes[i]))) continue;
@@ -285,32 +288,44 @@ class TableLookup {
     return status;
   }
 
+  // Keys of a feature, and the places of their answers.
+  struct Keys {
+    KeySpan keys;
+    std::span<const uint16_t> touches;
+    OutcomeSpan outcomes;
+    RowSpan rows;
+
+    Keys Part(uint64_t begin, uint64_t count) const {
+      return {keys.subspan(begin, count),
+              touches.empty() ? touches : touches.subspan(begin, count),
+              outcomes.empty() ? outcomes : outcomes.subspan(begin, count),
+              {rows.Row(begin), rows.stride_bytes}};
+    }
+  };
+
   // Answers keys of a feature, from position `begin` on. If there is no memory for their scratch,
   // nothing was done of them, but maybe of others: so they are answered a few at a time.
-  Status Answer(KeySpan keys, OutcomeSpan outcomes, MissingRule rule, RowSpan rows, uint64_t begin,
-                OutcomeTally* tally) {
+  Status Answer(const Keys& all, MissingRule rule, uint64_t begin, OutcomeTally* tally) {
     OutcomeTally answered;
-    Status status = AnswerAtOnce(keys, outcomes, rule, rows, &answered);
+    Status status = AnswerAtOnce(all, rule, &answered);
     tally->Add(answered, begin);
     const bool is_untouched = answered.counts == OutcomeTally().counts;
     if (!IsResourceExhausted(status) || !is_untouched) return status;
     status = OkStatus();
-    for (uint64_t i = 0; i < keys.size(); i += kKeysWithoutMemory) {
-      const uint64_t count = std::min<uint64_t>(kKeysWithoutMemory, keys.size() - i);
+    for (uint64_t i = 0; i < all.keys.size(); i += kKeysWithoutMemory) {
+      const uint64_t count = std::min<uint64_t>(kKeysWithoutMemory, all.keys.size() - i);
       OutcomeTally piece;
-      const OutcomeSpan to = outcomes.empty() ? outcomes : outcomes.subspan(i, count);
-      status.Update(
-          AnswerAtOnce(keys.subspan(i, count), to, rule, {rows.Row(i), rows.stride_bytes}, &piece));
+      status.Update(AnswerAtOnce(all.Part(i, count), rule, &piece));
       tally->Add(piece, begin + i);
     }
     return status;
   }
 
-  Status AnswerAtOnce(KeySpan keys, OutcomeSpan outcomes, MissingRule rule, RowSpan rows,
-                      OutcomeTally* tally) {
-    Batch batch(group_.table, keys, outcomes);
+  Status AnswerAtOnce(const Keys& some, MissingRule rule, OutcomeTally* tally) {
+    Batch batch(group_.table, some.keys, some.outcomes);
+    batch.set_touches(some.touches);
     WriteScope scope(batch);
-    const Status answered = AnswerLookup(&batch, &scope, rule, rows);
+    const Status answered = AnswerLookup(&batch, &scope, rule, some.rows);
     *tally = batch.tally();
     const Status settled = scope.Settle();
     return answered.ok() ? settled : answered;
@@ -321,6 +336,7 @@ class TableLookup {
   const MissingRule rule_;
   const uint64_t chunk_keys_;
   Batch total_;  // of no keys: it sums the tallies
+  uint64_t more_touches_ = 0;
   Status call_status_;
   Scratch<uint8_t, 16> outcomes_;
   size_t next_ = 0;  // of the group's features

@@ -82,15 +82,16 @@ class EmbeddingPassTest : public ::testing::Test {
   }
 
   // Runs a step through the pass and through loops over a dense table.
-  void Step(EmbeddingPass* pass, std::span<const Pack> packs, const ClickBatch& batch,
-            uint32_t micro_batches, Random* random) {
+  void Step(SparseRows* rows, EmbeddingPass* pass, std::span<const Pack> packs,
+            const ClickBatch& batch, uint32_t micro_batches, Random* random) {
     pass->Begin(&batch);
     for (uint32_t m = 0; m < micro_batches; ++m) {
       const SampleRange range = SliceOf(kSlices, micro_batches, m);
       for (const Pack& pack : packs) {
         for (uint32_t slice = range.begin; slice < range.end; ++slice)
           pass->MakeUnique(pack, slice);
-        ASSERT_TRUE(pass->Gather(pack, {range.begin, range.end}, MissingRule::kCreate).ok());
+        ASSERT_TRUE(
+            rows->Gather(pack, {range.begin, range.end}, MissingRule::kCreate, pass->ids()).ok());
         for (uint32_t slice = range.begin; slice < range.end; ++slice) {
           pass->StitchReduce(pack, slice);
         }
@@ -115,7 +116,9 @@ class EmbeddingPassTest : public ::testing::Test {
     }
     for (const Pack& pack : packs) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) pass->SumGradients(pack, slice);
-      ASSERT_TRUE(pass->Update(pack).ok());
+    }
+    for (const Pack& pack : packs) {
+      ASSERT_TRUE(rows->Update(pack, pass->AreSumsFinite()).ok());
     }
   }
 
@@ -151,7 +154,8 @@ TEST_F(EmbeddingPassTest, IsADenseTableOfWholeNumbers) {
     const ClickBatch batch = MakeBatch(1 + step % 40, &random);
     const std::vector<Pack> packs =
         PlanPacks(traffic_, step % 3 == 0 ? PackRule::kNone : PackRule::kMean);
-    ASSERT_NO_FATAL_FAILURE(Step(&pass, packs, batch, 1 + step % 4, &random)) << "step " << step;
+    ASSERT_NO_FATAL_FAILURE(Step(&rows, &pass, packs, batch, 1 + step % 4, &random))
+        << "step " << step;
   }
   for (const auto& [place, row] : rows_) {
     const auto& [feature, id] = place;
@@ -177,7 +181,7 @@ TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
   pass.Begin(&batch);
   for (const Pack& pack : packs) {
     pass.MakeUnique(pack, 0);
-    ASSERT_TRUE(pass.Gather(pack, {0, 1}, MissingRule::kCreate).ok());
+    ASSERT_TRUE(rows.Gather(pack, {0, 1}, MissingRule::kCreate, pass.ids()).ok());
     pass.StitchReduce(pack, 0);
   }
   const float parts[] = {0x1p24f, 1.0f, 1.0f};
@@ -188,7 +192,9 @@ TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
   }
   for (const Pack& pack : packs) {
     pass.SumGradients(pack, 0);
-    ASSERT_TRUE(pass.Update(pack).ok());
+  }
+  for (const Pack& pack : packs) {
+    ASSERT_TRUE(rows.Update(pack, pass.AreSumsFinite()).ok());
   }
   const Key id = 7;
   for (size_t i = 0; i < kFeatures; ++i) {
@@ -230,7 +236,7 @@ TEST_P(NotFiniteTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
     pass.Begin(&batch);
     for (const Pack& pack : packs) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) pass.MakeUnique(pack, slice);
-      EXPECT_TRUE(pass.Gather(pack, {0, kSlices}, MissingRule::kCreate).ok());
+      EXPECT_TRUE(rows.Gather(pack, {0, kSlices}, MissingRule::kCreate, pass.ids()).ok());
     }
     const std::vector<float> bad = row_of(bad_feature);
     const std::vector<float> good = row_of(2);
@@ -246,7 +252,9 @@ TEST_P(NotFiniteTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
     }
     for (const Pack& pack : packs) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) pass.SumGradients(pack, slice);
-      EXPECT_TRUE(pass.Update(pack).ok());
+    }
+    for (const Pack& pack : packs) {
+      EXPECT_TRUE(rows.Update(pack, pass.AreSumsFinite()).ok());
     }
     EXPECT_NE(row_of(2), good) << "the other features make their steps";
     if (row_of(bad_feature) != bad) return uint64_t{0};

@@ -31,6 +31,12 @@ void AssignTimes(float weight, const float* __restrict from, uint32_t dim, float
   for (uint32_t i = 0; i < dim; ++i) sum[i] = weight * from[i];
 }
 
+std::vector<uint32_t> OwnersOf(std::span<const EmbeddingFeature> features, const SparseRows& rows) {
+  std::vector<uint32_t> owners;
+  for (size_t i = 0; i < features.size(); ++i) owners.push_back(rows.OwnersOf(i));
+  return owners;
+}
+
 }  // namespace
 
 EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t slices,
@@ -39,7 +45,7 @@ EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t sl
       slices_(slices),
       own_(own),
       rows_(rows),
-      ids_(features_.size(), own, rows->owners()),
+      ids_(OwnersOf(features_, *rows), own),
       memory_(features_.size()) {
   EMBANK_CHECK(own.begin < own.end && own.end <= slices);
   for (size_t i = 0; i < memory_.size(); ++i) {
@@ -76,7 +82,7 @@ SampleRange EmbeddingPass::PositionsOf(size_t feature, SampleRange samples) cons
 }
 
 void EmbeddingPass::MakeUnique(const Pack& pack, uint32_t slice) {
-  UniquePartition unique(rows_->owners());
+  UniquePartition unique(rows_->OwnersOf(pack.features[0]));
   for (const uint32_t i : pack.features) {
     FeatureMemory& memory = memory_[i];
     const SampleRange range = PositionsOf(i, SamplesOf(slice));
@@ -93,10 +99,6 @@ void EmbeddingPass::MakeUnique(const Pack& pack, uint32_t slice) {
     std::ranges::copy(unique.counts(), ids.counts.begin());
     ids.ids_before = begin;
   }
-}
-
-Status EmbeddingPass::Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule) {
-  return rows_->Gather(pack, micro_batch, rule, &ids_);
 }
 
 void EmbeddingPass::StitchReduce(const Pack& pack, uint32_t slice) {
@@ -136,7 +138,7 @@ void EmbeddingPass::StitchReduce(const Pack& pack, uint32_t slice) {
 
 void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
   const SampleRange samples = SamplesOf(slice);
-  std::vector<uint32_t> next_unseen(rows_->owners());
+  std::vector<uint32_t> next_unseen(rows_->OwnersOf(pack.features[0]));
   for (const uint32_t i : pack.features) {
     FeatureMemory& memory = memory_[i];
     const uint32_t dim = features_[i].dim;
@@ -168,14 +170,22 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
       }
     }
     ids.are_sums_finite = true;
-    for (uint32_t owner = 0; owner < rows_->owners(); ++owner) {
+    for (size_t owner = 0; owner < next_unseen.size(); ++owner) {
       EMBANK_CHECK(next_unseen[owner] == ids.counts[owner]);
       ids.are_sums_finite &= AreFinite({ids.sums[owner], uint64_t{ids.counts[owner]} * dim});
     }
   }
 }
 
-Status EmbeddingPass::Update(const Pack& pack) { return rows_->Update(pack, ids_); }
+bool EmbeddingPass::AreSumsFinite() const {
+  bool are_finite = true;
+  for (size_t i = 0; i < features_.size(); ++i) {
+    for (uint32_t slice = own_.begin; slice < own_.end; ++slice) {
+      are_finite &= ids_.Of(i, slice).are_sums_finite;
+    }
+  }
+  return are_finite;
+}
 
 uint64_t EmbeddingPass::left_out() const {
   uint64_t left_out = rows_->left_out();

@@ -36,21 +36,21 @@ class EmbeddingPass {
   EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t slices, SliceRange own,
                 SparseRows* rows);
 
-  // Begins a step. The batch outlives it. Its micro-batches are the calls of Gather.
+  // Begins a step, of the rows too. The batch outlives it.
   void Begin(const ClickBatch* batch);
 
   // Finds the distinct ids of a slice.
   void MakeUnique(const Pack& pack, uint32_t slice);
-  // Reads the rows of the distinct ids of a micro-batch (SparseRows::Gather).
-  Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule);
+  // The distinct ids of slices, for the calls of SparseRows between this and StitchReduce.
+  BatchIds* ids() { return &ids_; }
   // Writes the vectors of a slice: the sum of the rows of each bag, times their weights where it
   // has some; zeros for an empty one.
   void StitchReduce(const Pack& pack, uint32_t slice);
 
   // Adds the gradients of a slice's vectors by row, times the weight that the row has in each bag.
   void SumGradients(const Pack& pack, uint32_t slice);
-  // Makes a step of the optimizer for each distinct id (SparseRows::Update).
-  Status Update(const Pack& pack);
+  // Whether all sums of the batch are finite, after SumGradients of all packs and slices.
+  bool AreSumsFinite() const;
   // The number of ids that were left out because a sum or a step was not finite; an id counts once
   // for each slice of a step in which its sums are, and once for its step.
   uint64_t left_out() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "store/packed/packed_lookup.h"
 #include "train/pipeline/grown_array.h"
 #include "train/pipeline/row_steps.h"
@@ -13,8 +14,10 @@ LocalRows::LocalRows(std::vector<EmbeddingFeature> features, SliceRange slices)
     : features_(std::move(features)), slices_(slices), memory_(features_.size()) {}
 
 void LocalRows::Begin(std::span<const uint64_t> ids_max) {
+  EMBANK_CHECK(ids_max.size() == features_.size());
   for (size_t i = 0; i < features_.size(); ++i) {
     Grow(ids_max[i], &memory_[i].ids);
+    Grow(ids_max[i], &memory_[i].touches);
     Grow(ids_max[i] * features_[i].dim, &memory_[i].rows);
     Grow(ids_max[i] * features_[i].dim, &memory_[i].sums);
     memory_[i].runs.assign(slices_.size(), {});
@@ -32,6 +35,7 @@ LocalRows::Run LocalRows::Join(size_t feature, SliceRange micro_batch, BatchIds*
     of_slice.rows[0] = memory.rows.data() + end * dim;
     of_slice.sums[0] = memory.sums.data() + end * dim;
     std::ranges::copy(of_slice.ids, memory.ids.begin() + static_cast<int64_t>(end));
+    std::ranges::copy(of_slice.touches, memory.touches.begin() + static_cast<int64_t>(end));
     end += of_slice.ids.size();
   }
   return {begin, end - begin};
@@ -48,20 +52,18 @@ Status LocalRows::Gather(const Pack& pack, SliceRange micro_batch, MissingRule r
     LookupFeature& feature = features.emplace_back();
     feature.table = features_[i].table;
     feature.keys = KeySpan(memory.ids).subspan(run.begin, run.count);
+    feature.touches = std::span(memory.touches).subspan(run.begin, run.count);
     feature.rows = {reinterpret_cast<std::byte*>(memory.rows.data() + run.begin * dim),
                     dim * sizeof(float)};
   }
   return LookupPacked(features, rule);
 }
 
-Status LocalRows::Update(const Pack& pack, const BatchIds& ids) {
+Status LocalRows::Update(const Pack& pack, bool are_finite) {
   std::vector<SumRun> runs;
-  bool are_finite = true;
   for (const uint32_t i : pack.features) {
     FeatureMemory& memory = memory_[i];
-    for (uint32_t slice = slices_.begin; slice < slices_.end; ++slice) {
-      are_finite &= ids.Of(i, slice).are_sums_finite;
-      const Run run = memory.runs[slice - slices_.begin];
+    for (const Run& run : memory.runs) {
       if (run.count == 0) continue;
       runs.push_back({.feature = i,
                       .ids = std::span(memory.ids).subspan(run.begin, run.count),

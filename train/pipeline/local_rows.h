@@ -16,10 +16,10 @@ class LocalRows : public SparseRows {
   // All tables are of one store. `slices` are those of the pass.
   LocalRows(std::vector<EmbeddingFeature> features, SliceRange slices);
 
-  uint32_t owners() const override { return 1; }
+  uint32_t OwnersOf(size_t /*feature*/) const override { return 1; }
   void Begin(std::span<const uint64_t> ids_max) override;
   Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule, BatchIds* ids) override;
-  Status Update(const Pack& pack, const BatchIds& ids) override;
+  Status Update(const Pack& pack, bool are_finite) override;
   uint64_t left_out() const override { return left_out_.load(std::memory_order_relaxed); }
 
  private:
@@ -30,6 +30,7 @@ class LocalRows : public SparseRows {
   };
   struct FeatureMemory {
     std::vector<Key> ids;
+    std::vector<uint16_t> touches;
     std::vector<float> rows;
     std::vector<float> sums;
     std::vector<Run> runs;  // of each slice, at which a micro-batch begins

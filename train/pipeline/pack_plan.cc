@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -21,7 +22,8 @@ Pack MakePack(std::span<const FeatureTraffic> traffic, std::vector<uint32_t> fea
   return {.dim = first.dim,
           .features = features,
           .volume = PackVolume(traffic, features),
-          .is_excluded = first.is_excluded};
+          .is_excluded = first.is_excluded,
+          .is_replicated = first.is_replicated};
 }
 
 // The features of a table, which stay together.
@@ -119,9 +121,9 @@ double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint3
 
 std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, PackRule rule) {
   if (rule == PackRule::kNone) return EachAPack(traffic);
-  std::map<std::pair<uint32_t, bool>, std::vector<uint32_t>> by_dim;
+  std::map<std::tuple<uint32_t, bool, bool>, std::vector<uint32_t>> by_dim;
   for (uint32_t i = 0; i < traffic.size(); ++i) {
-    by_dim[{traffic[i].dim, traffic[i].is_excluded}].push_back(i);
+    by_dim[{traffic[i].dim, traffic[i].is_excluded, traffic[i].is_replicated}].push_back(i);
   }
   std::vector<Pack> whole;
   Volumes volumes;

@@ -16,10 +16,12 @@ namespace embank {
 // The traffic of a feature, as warm-up steps have counted it.
 struct FeatureTraffic {
   uint32_t dim = 1;
-  uint64_t ids = 0;          // positions in all batches of the warm-up
-  bool is_excluded = false;  // its pack waits for no other one (preset excluded embedding)
+  uint64_t ids = 0;            // positions in all batches of the warm-up
+  bool is_excluded = false;    // its pack waits for no other one (preset excluded embedding)
+  bool is_replicated = false;  // each rank has all rows of its table
   // Features of one table, by any number, are in one pack, because a row makes one step for all of
-  // them. They have one dim, and are excluded together. kOwnTable: no other one has it.
+  // them. They have one dim, and are excluded or replicated together. kOwnTable: no other one has
+  // it.
   uint32_t table = kOwnTable;
 
   static constexpr uint32_t kOwnTable = UINT32_MAX;
@@ -30,6 +32,7 @@ struct Pack {
   std::vector<uint32_t> features;  // rising
   double volume = 0.0;             // Eq 1
   bool is_excluded = false;
+  bool is_replicated = false;
 };
 
 // How many shards a pack above the mean volume is split into. The paper names the trigger, and two
@@ -47,7 +50,8 @@ double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint3
 
 // Makes the packs: by dim, the lower first. Those above the mean are split evenly by volume, into
 // as many shards as the rule says, and at most one for each table. Features that are excluded
-// have packs of their own, by dim, which mean and lightest pack leave out. Each feature is in one
+// have packs of their own, by dim, which mean and lightest pack leave out. So have those that are
+// replicated, which count among the others. Each feature is in one
 // pack. Where there is no traffic yet, each dim is one pack.
 std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic,
                             PackRule rule = PackRule::kMean);

@@ -1,7 +1,7 @@
 // The rows of the distinct ids of a batch: between an embedding pass, which has samples, and
 // whoever has the rows.
 //
-//   embedding pass   ids of slices ─▶│ Gather │─▶ rows of each slice
+//   embedding pass    ids of slices ─▶│ Gather │─▶ rows of each slice
 //                    sums of slices ─▶│ Update │
 //
 // LocalRows has them in the store of this process, ShardedRows in those of all ranks
@@ -24,6 +24,7 @@ struct EmbeddingFeature {
   Table* table = nullptr;
   uint32_t column = 0;  // of the id features of the data
   uint32_t dim = 0;
+  bool is_replicated = false;  // each rank has all rows of the table
 };
 
 // Slices from `begin` up to `end`, which is not included: a micro-batch, or those of a rank.
@@ -52,12 +53,14 @@ struct SliceIds {
 // The ids of a batch, of each feature and slice of a pass.
 class BatchIds {
  public:
-  BatchIds(size_t features, SliceRange slices, uint32_t owners)
-      : slices_(slices), ids_(features * slices.size()) {
-    for (SliceIds& ids : ids_) {
-      ids.counts.resize(owners);
-      ids.rows.resize(owners);
-      ids.sums.resize(owners);
+  // Each feature has so many owners.
+  BatchIds(std::span<const uint32_t> owners, SliceRange slices)
+      : slices_(slices), ids_(owners.size() * slices.size()) {
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      const uint32_t of_feature = owners[i / slices.size()];
+      ids_[i].counts.resize(of_feature);
+      ids_[i].rows.resize(of_feature);
+      ids_[i].sums.resize(of_feature);
     }
   }
 
@@ -81,21 +84,37 @@ class SparseRows {
  public:
   virtual ~SparseRows() = default;
 
-  // Among so many owners, at least 1, the ids of a slice are parted.
-  virtual uint32_t owners() const = 0;
+  // Among so many owners, at least 1, the ids of a feature are parted.
+  virtual uint32_t OwnersOf(size_t feature) const = 0;
+  // Whether rows are in other processes. Then the operations of the link are in one order on all
+  // ranks and run one at a time; else they do nothing.
+  virtual bool has_link() const { return false; }
 
   // Begins a batch with at most so many ids of each feature in the slices of the pass.
   virtual void Begin(std::span<const uint64_t> ids_max) = 0;
-  // Reads the rows of the ids of a micro-batch, which outlive the batch. The statuses of
-  // LookupPacked.
+  // Sends the ids of a micro-batch to their owners. The ids outlive the batch. The statuses of
+  // Exchange::Run.
+  virtual Status ShuffleIds(const Pack& /*pack*/, SliceRange /*micro_batch*/, BatchIds* /*ids*/) {
+    return OkStatus();
+  }
+  // Reads the rows of the ids of a micro-batch. The statuses of LookupPacked.
   virtual Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule,
                         BatchIds* ids) = 0;
+  // Sends rows to the ranks whose ids they have. The statuses of Exchange::Run.
+  virtual Status ShuffleRows(const Pack& /*pack*/, SliceRange /*micro_batch*/) {
+    return OkStatus();
+  }
+  // Sends the sums of a micro-batch to their owners. The statuses of Exchange::Run.
+  virtual Status ShuffleSums(const Pack& /*pack*/, SliceRange /*micro_batch*/) {
+    return OkStatus();
+  }
   // Makes a step of the optimizer for each distinct id of a table in the batch, with the sums of
-  // all slices in order, feature by feature. Leaves out the ids whose sum in a slice, or whose
-  // step, is not finite: their rows stay as they are. Also left out are the rows that a table has
-  // forgotten since Gather. The statuses of ApplyGradientsPacked but OUT_OF_RANGE and, of tables
-  // that forget, NOT_FOUND.
-  virtual Status Update(const Pack& pack, const BatchIds& ids) = 0;
+  // all slices in order, feature by feature. Where `are_finite` is false, a sum may not be, of this
+  // rank or of another one; it is equal on all ranks. Leaves out the ids whose sum in a slice, or
+  // whose step, is not finite: their rows stay as they are. Also left out are the rows that a table
+  // has forgotten since Gather. The statuses of ApplyGradientsPacked but OUT_OF_RANGE and, of
+  // tables that forget, NOT_FOUND.
+  virtual Status Update(const Pack& pack, bool are_finite) = 0;
 
   // The number of ids that updates left out because of their sums; an id counts once for each slice
   // in which it is. The counters of the tables have the steps that were not finite. Thread-safe.
