@@ -45,7 +45,7 @@ MAY_INCLUDE = {
     'train/generator': {'train/bytes', 'train/samples', 'train/data'},
     'train/dense': {'tiers/row'},
     'train/models': {'train/dense'},
-    'train/ranks': set(),
+    'train/ranks': STORE | {'train/samples', 'train/dense', 'train/pipeline'},
     'train/pipeline': STORE | {'train/samples', 'train/dense'},
     'train': STORE | {'store/inspect', 'train/bytes', 'train/samples', 'train/data',
                       'train/generator', 'train/dense', 'train/models', 'train/ranks',

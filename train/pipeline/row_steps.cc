@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "base/check.h"
 #include "store/packed/packed_gradients.h"
 
 namespace embank {
@@ -62,6 +63,7 @@ Status StepRows(std::span<const EmbeddingFeature> features, std::vector<SumRun> 
   std::vector<GradientFeature> gradients;
   bool forgets = false;
   for (const SumRun& run : runs) {
+    EMBANK_CHECK(run.feature < features.size());
     const EmbeddingFeature& feature = features[run.feature];
     GradientFeature& gradient = gradients.emplace_back();
     gradient.table = feature.table;

@@ -1,0 +1,81 @@
+// A pack's micro-batch on its way between the ranks: ids go to the owners of their rows, rows come
+// back, and sums of gradients go the way of the ids.
+//
+//   ids    [owner 0: feature a, slice 0 1 .. | feature b, ..][owner 1: ..]  + touches, padding
+//   rows   [owner 0: feature a, slice 0 1 .. | feature b, ..][owner 1: ..]  + padding
+//
+// Rows are received where they are used, and looked up where they are sent from: between an owner's
+// slot and the embedding pass there are one copy and the wire (Shuffle&Stitch of PICASSO, Zhang et
+// al. 2022, section III-B). The owner has the sums of ranks in the order of their slices.
+#ifndef EMBANK_TRAIN_RANKS_PACK_EXCHANGE_H_
+#define EMBANK_TRAIN_RANKS_PACK_EXCHANGE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "train/pipeline/pack_plan.h"
+#include "train/pipeline/row_steps.h"
+#include "train/pipeline/sparse_rows.h"
+#include "train/ranks/exchange.h"
+#include "train/ranks/part_buffer.h"
+
+namespace embank {
+
+// One thread at a time. It keeps its memory from batch to batch.
+class PackExchange {
+ public:
+  // Features of a table have equal numbers in `features` on all ranks. Both outlive it.
+  PackExchange(std::span<const EmbeddingFeature> features, Exchange* exchange)
+      : features_(features), exchange_(exchange) {}
+
+  // The calls go in this order, and those of all ranks in the same one. SendIds gives the slices
+  // places for their rows and sums; SendRows fills those of rows. Of a replicated pack, ids and
+  // sums go to all ranks, and rows have their places after Gather. The statuses of Exchange::Run,
+  // and of Gather those of LookupPacked.
+  Status SendIds(const Pack& pack, SliceRange micro_batch, BatchIds* ids);
+  Status Gather(const Pack& pack, MissingRule rule);
+  Status SendRows(const Pack& pack);
+  Status SendSums(const Pack& pack);
+
+  // The ids and sums of a rank and a feature, by its number in the pack, after SendSums.
+  SumRun RunOf(const Pack& pack, size_t number, uint32_t rank);
+
+ private:
+  // A rank's ids of a feature, in a buffer of ids, of touches and of rows.
+  struct Place {
+    uint32_t count = 0;
+    uint64_t ids_begin = 0;      // in bytes
+    uint64_t touches_begin = 0;  // in bytes
+    uint64_t rows_begin = 0;     // in bytes
+  };
+  // The places of one side, by rank and then feature.
+  struct Side {
+    PartBuffer counts;
+    PartBuffer ids;
+    PartBuffer rows;
+    std::vector<Place> places;
+  };
+
+  uint32_t ranks() const { return exchange_->ranks(); }
+  uint64_t RowBytes(const Pack& pack) const { return pack.dim * sizeof(float); }
+  Place& PlaceOf(Side* side, uint32_t rank, size_t number) {
+    return side->places[rank * features_in_pack_ + number];
+  }
+  void CountIds(const Pack& pack, SliceRange micro_batch, const BatchIds& ids);
+  Status ExchangeCounts(const Pack& pack);
+  void PlanParts(const Pack& pack, bool is_one_part, Side* side);
+  void WriteIds(const Pack& pack, SliceRange micro_batch, const BatchIds& ids);
+  void GivePlaces(const Pack& pack, SliceRange micro_batch, BatchIds* ids);
+
+  const std::span<const EmbeddingFeature> features_;
+  Exchange* const exchange_;
+  size_t features_in_pack_ = 0;
+  Side own_;    // the ids of this rank, by owner
+  Side owned_;  // the ids of all ranks that this one owns, by rank
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_RANKS_PACK_EXCHANGE_H_

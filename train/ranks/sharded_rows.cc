@@ -1,0 +1,61 @@
+#include "train/ranks/sharded_rows.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "train/pipeline/row_steps.h"
+
+namespace embank {
+
+ShardedRows::ShardedRows(std::vector<EmbeddingFeature> features, SliceRange slices,
+                         Exchange* exchange)
+    : features_(std::move(features)), slices_(slices), exchange_(exchange) {
+  for (size_t i = 0; i < features_.size() * slices.size(); ++i) {
+    micro_batches_.push_back({.exchange = PackExchange(features_, exchange)});
+  }
+}
+
+void ShardedRows::Begin(std::span<const uint64_t> ids_max) {
+  EMBANK_CHECK(ids_max.size() == features_.size());
+  for (MicroBatch& micro_batch : micro_batches_) micro_batch.is_in_batch = false;
+}
+
+Status ShardedRows::ShuffleIds(const Pack& pack, SliceRange micro_batch, BatchIds* ids) {
+  MicroBatch& of_pack = Of(pack, micro_batch.begin);
+  of_pack.is_in_batch = true;
+  return of_pack.exchange.SendIds(pack, micro_batch, ids);
+}
+
+Status ShardedRows::Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule,
+                           BatchIds* /*ids*/) {
+  return Of(pack, micro_batch.begin).exchange.Gather(pack, rule);
+}
+
+Status ShardedRows::ShuffleRows(const Pack& pack, SliceRange micro_batch) {
+  return Of(pack, micro_batch.begin).exchange.SendRows(pack);
+}
+
+Status ShardedRows::ShuffleSums(const Pack& pack, SliceRange micro_batch) {
+  return Of(pack, micro_batch.begin).exchange.SendSums(pack);
+}
+
+// The slices of a rank come before those of the next one.
+Status ShardedRows::Update(const Pack& pack, bool are_finite) {
+  std::vector<SumRun> runs;
+  for (size_t i = 0; i < pack.features.size(); ++i) {
+    for (uint32_t rank = 0; rank < exchange_->ranks(); ++rank) {
+      for (uint32_t slice = slices_.begin; slice < slices_.end; ++slice) {
+        MicroBatch& micro_batch = Of(pack, slice);
+        if (!micro_batch.is_in_batch) continue;
+        const SumRun run = micro_batch.exchange.RunOf(pack, i, rank);
+        if (!run.ids.empty()) runs.push_back(run);
+      }
+    }
+  }
+  uint64_t left_out = 0;
+  const Status status = StepRows(features_, std::move(runs), are_finite, &left_out);
+  left_out_.fetch_add(left_out, std::memory_order_relaxed);
+  return status;
+}
+
+}  // namespace embank
