@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/check.h"
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "base/threads/mutex.h"
@@ -55,7 +56,10 @@ class Batch {
   Table& table() const { return *table_; }
   KeySpan keys() const { return keys_; }
   // How often each key of a lookup counts as looked up. Empty: once.
-  void set_touches(std::span<const uint16_t> touches) { touches_ = touches; }
+  void set_touches(std::span<const uint16_t> touches) {
+    EMBANK_CHECK(touches.empty() || touches.size() == keys_.size());
+    touches_ = touches;
+  }
   uint32_t TouchesOf(uint32_t position) const { return touches_.empty() ? 1 : touches_[position]; }
 
   // Positions that one thread takes at once: a quarter of the smallest batch that is shared.

@@ -103,6 +103,52 @@ TEST(OperationGraph, OperationsOfDifferentResourcesRunAtOnce) {
   EXPECT_TRUE(RunAtOnce(InGroup(kMemory, 0), InGroup(kIo, 1)));
 }
 
+// Begins operations of the link in the order of their addition, though the last one is ready first.
+TEST(OperationGraph, OperationsOfTheLinkHaveOneOrderAndAThread) {
+  constexpr OperationLabel kLink = {.kind = OperationKind::kShuffleRows};
+  for (const uint32_t threads : {1u, 2u, 4u}) {
+    const auto executor = MakeThreadPool(threads);
+    OperationGraph graph;
+    std::vector<int> order;
+    std::atomic<bool> is_awaited{false};
+    const auto note = [&](int number) {
+      return [&order, number](uint32_t, uint32_t) {
+        order.push_back(number);
+        return OkStatus();
+      };
+    };
+    const auto first = graph.Add(kMemory, 3, {}, [](uint32_t, uint32_t) { return OkStatus(); });
+    graph.Add(kLink, 1, {{first}}, note(0));
+    const auto awaiting = graph.AddAwaiting(kLink, 2, [&](uint32_t, uint32_t) {
+      is_awaited = true;
+      order.push_back(1);
+      return OkStatus();
+    });
+    graph.Add(kLink, 1, {}, note(2));
+    // The bodies of the other threads go on while the link waits for them.
+    graph.Add(kCompute, 2, {{first}}, [&](uint32_t, uint32_t) {
+      EXPECT_FALSE(is_awaited);
+      graph.Arrive(awaiting);
+      return OkStatus();
+    });
+    ASSERT_TRUE(graph.Run(executor.get(), nullptr).ok());
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2})) << threads << " threads";
+  }
+}
+
+TEST(OperationGraph, AFailureEndsTheWaitForArrivals) {
+  const auto executor = MakeThreadPool(2);
+  OperationGraph graph;
+  bool has_run = false;
+  graph.AddAwaiting({.kind = OperationKind::kAllReduce}, 1, [&](uint32_t, uint32_t) {
+    has_run = true;
+    return OkStatus();
+  });
+  graph.Add(kIo, 1, {}, [](uint32_t, uint32_t) { return UnavailableError("no rows"); });
+  EXPECT_EQ(graph.Run(executor.get(), nullptr), UnavailableError("no rows"));
+  EXPECT_FALSE(has_run);
+}
+
 TEST(OperationGraph, GroupsDoNotShareAResource) {
   const auto executor = MakeThreadPool(4);
   OperationGraph graph;

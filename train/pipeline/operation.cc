@@ -14,6 +14,8 @@ constexpr std::array kGatherStitch = {Primitive::kGather, Primitive::kStitch};
 constexpr std::array kDense = {Primitive::kDense};
 constexpr std::array kSumGradients = {Primitive::kSumGradients};
 constexpr std::array kUpdate = {Primitive::kUpdate};
+constexpr std::array kShuffle = {Primitive::kShuffle};
+constexpr std::array kAllReduce = {Primitive::kAllReduce};
 
 template <typename Primitives>
 constexpr bool ShareAResource(const Primitives& primitives) {
@@ -38,8 +40,12 @@ std::span<const Primitive> PrimitivesOf(OperationKind kind) {
       return kDense;
     case OperationKind::kSumGradients:
       return kSumGradients;
-    default:
+    case OperationKind::kUpdate:
       return kUpdate;
+    case OperationKind::kAllReduce:
+      return kAllReduce;
+    default:
+      return kShuffle;
   }
 }
 
@@ -47,7 +53,8 @@ ResourceClass ClassOf(OperationKind kind) { return ClassOf(PrimitivesOf(kind)[0]
 
 const char* NameOf(OperationKind kind) {
   static constexpr std::array<const char*, kOperationKinds> kNames = {
-      "Unique&Partition", "Gather", "Stitch&Reduce", "Dense", "SumGradients", "Update"};
+      "Unique&Partition", "Gather",     "Stitch&Reduce", "Dense",       "SumGradients",
+      "Update",           "ShuffleIds", "ShuffleRows",   "ShuffleSums", "AllReduce"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -3,8 +3,10 @@
 //   Unique&Partition ─▶ Gather ─▶ Stitch&Reduce ─▶ Dense ─▶ SumGradients ─▶ Update
 //   memory              I/O       memory           compute  memory          I/O
 //
-// Primitives are fused where they share a resource, and nowhere else: PICASSO (Zhang et al. 2022),
-// section III-B, K-Packing. One process has no Shuffle: Gather writes rows where Stitch wants them.
+// Between ranks there are also operations of the link: ShuffleIds before Gather, ShuffleRows behind
+// it, ShuffleSums before Update, and AllReduce of dense sums beside Dense. Primitives are fused
+// where they share a resource, and nowhere else: PICASSO (Zhang et al. 2022), section III-B,
+// K-Packing. Rows are received where Stitch wants them.
 #ifndef EMBANK_TRAIN_PIPELINE_OPERATION_H_
 #define EMBANK_TRAIN_PIPELINE_OPERATION_H_
 
@@ -26,6 +28,7 @@ enum class Primitive : uint8_t {
   kStitch,
   kSegmentReduction,
   kDense,
+  kAllReduce,
   kSumGradients,
   kUpdate,
 };
@@ -37,8 +40,12 @@ enum class OperationKind : uint8_t {
   kDense,
   kSumGradients,
   kUpdate,
+  kShuffleIds,
+  kShuffleRows,
+  kShuffleSums,
+  kAllReduce,
 };
-inline constexpr size_t kOperationKinds = 6;
+inline constexpr size_t kOperationKinds = 10;
 
 // Returns the resource that limits a primitive.
 constexpr ResourceClass ClassOf(Primitive primitive) {
@@ -47,6 +54,7 @@ constexpr ResourceClass ClassOf(Primitive primitive) {
     case Primitive::kUpdate:
       return ResourceClass::kIo;
     case Primitive::kShuffle:
+    case Primitive::kAllReduce:
       return ResourceClass::kLink;
     case Primitive::kDense:
       return ResourceClass::kCompute;

@@ -30,14 +30,56 @@ OperationGraph::Id OperationGraph::Add(const OperationLabel& label, uint32_t par
     operations_[other].after.push_back(id);
     ++operations_[id].waits_for;
   }
+  if (operations_[id].resource == ResourceClass::kLink) link_.push_back(id);
   return id;
+}
+
+OperationGraph::Id OperationGraph::AddAwaiting(const OperationLabel& label, uint32_t arrivals,
+                                               OperationBody body) {
+  const Id id = Add(label, 1, {}, std::move(body));
+  operations_[id].waits_for = operations_[id].arrivals = arrivals;
+  return id;
+}
+
+void OperationGraph::Arrive(Id id) {
+  MutexLock lock(&mutex_);
+  if (has_failed_) return;
+  EMBANK_CHECK(operations_[id].arrivals > 0);
+  --operations_[id].arrivals;
+  if (--operations_[id].waits_for == 0) MakeReady(id);
+}
+
+// The operations whose bodies would arrive do not begin.
+void OperationGraph::Fail() {
+  if (std::exchange(has_failed_, true)) return;
+  for (Id id = 0; id < operations_.size(); ++id) {
+    Operation& operation = operations_[id];
+    if (operation.arrivals == 0) continue;
+    operation.waits_for -= std::exchange(operation.arrivals, 0);
+    if (operation.waits_for == 0) MakeReady(id);
+  }
+}
+
+// In the order of addition.
+void OperationGraph::MakeReady(Id id) {
+  ready_.insert(std::ranges::upper_bound(ready_, id), id);
+  changed_.NotifyAll();
 }
 
 Status OperationGraph::Run(Executor* executor, OperationTrace* trace) {
   trace_ = trace;
   if (trace_ != nullptr) trace_->BeginGraph();
   Begin();
-  executor->ParallelFor(executor->concurrency(), [this](uint32_t thread) { RunThread(thread); });
+  {
+    std::unique_ptr<JoinedThread> link;
+    const uint32_t threads = executor->concurrency();
+    if (!link_.empty()) {
+      link = executor->MakeThread([this, threads] { RunThread(threads, OperationsOf::kLink); });
+    }
+    // Without a thread for it, the others run the link's operations.
+    const OperationsOf of_others = link == nullptr ? OperationsOf::kAll : OperationsOf::kOthers;
+    executor->ParallelFor(threads, [&](uint32_t thread) { RunThread(thread, of_others); });
+  }
   MutexLock lock(&mutex_);
   EMBANK_CHECK(ended_ == operations_.size());
   for (Operation& operation : operations_) {
@@ -67,7 +109,7 @@ uint64_t OperationGraph::Schedule(uint32_t threads,
   uint64_t now_ns = 0;
   while (ended_ < operations_.size()) {
     uint32_t part = 0;
-    Operation* const next = running.size() < threads ? Claim(&part) : nullptr;
+    Operation* const next = running.size() < threads ? Claim(OperationsOf::kAll, &part) : nullptr;
     if (next != nullptr) {
       running.push_back({next, now_ns + part_ns(next->label)});
       continue;
@@ -82,11 +124,11 @@ uint64_t OperationGraph::Schedule(uint32_t threads,
 }
 
 // A thread that finds no part waits for the others, which run some; the last one leaves nothing.
-void OperationGraph::RunThread(uint32_t thread) {
+void OperationGraph::RunThread(uint32_t thread, OperationsOf of) {
   mutex_.Lock();
   while (ended_ < operations_.size()) {
     uint32_t part = 0;
-    Operation* const operation = Claim(&part);
+    Operation* const operation = Claim(of, &part);
     if (operation == nullptr) {
       changed_.Wait(&mutex_);
       continue;
@@ -121,9 +163,12 @@ Status OperationGraph::RunPart(const Operation& operation, uint32_t part, uint32
   }
 }
 
-OperationGraph::Operation* OperationGraph::Claim(uint32_t* part) {
+OperationGraph::Operation* OperationGraph::Claim(OperationsOf of, uint32_t* part) {
   auto best = ready_.end();
   for (auto it = ready_.begin(); it != ready_.end(); ++it) {
+    const bool is_link = operations_[*it].resource == ResourceClass::kLink;
+    if (of != OperationsOf::kAll && is_link != (of == OperationsOf::kLink)) continue;
+    if (is_link && link_[link_ended_] != *it) continue;
     if (!MayBegin(operations_[*it])) continue;
     if (best == ready_.end() || IsBefore(operations_[*it].label, operations_[*best].label)) {
       best = it;
@@ -152,7 +197,7 @@ bool OperationGraph::MayBegin(const Operation& operation) const {
 
 void OperationGraph::Finish(Operation* operation, const Status& status) {
   if (!status.ok()) {
-    has_failed_ = true;
+    Fail();
     operation->status.Update(status);
   }
   if (++operation->done < operation->parts) return;
@@ -161,15 +206,13 @@ void OperationGraph::Finish(Operation* operation, const Status& status) {
 
 void OperationGraph::End(Operation* operation) {
   ++ended_;
+  if (operation->resource == ResourceClass::kLink) ++link_ended_;
   if (operation->label.group != kNoGroup) {
     --running_[static_cast<size_t>(operation->resource)].operations;
   }
   for (const Id id : operation->after) {
     EMBANK_CHECK(operations_[id].waits_for > 0);
-    // In the order of addition.
-    if (--operations_[id].waits_for == 0) {
-      ready_.insert(std::ranges::upper_bound(ready_, id), id);
-    }
+    if (--operations_[id].waits_for == 0) MakeReady(id);
   }
   if (trace_ != nullptr && !has_failed_) {
     trace_->CountOperation(operation->label.kind, clock_->NowNs() - operation->begin_ns);

@@ -4,6 +4,9 @@
 //
 //   group 0   memory ▓▓▓▓      I/O ▓▓▓▓▓▓▓▓
 //   group 1             memory ▓▓▓▓      I/O ▓▓▓▓▓▓▓▓
+//
+// Operations of the link go one at a time, in the order of their addition, whichever are ready: so
+// the exchanges of all ranks have one order. They have a thread of their own.
 #ifndef EMBANK_TRAIN_PIPELINE_OPERATION_GRAPH_H_
 #define EMBANK_TRAIN_PIPELINE_OPERATION_GRAPH_H_
 
@@ -39,6 +42,13 @@ class OperationGraph {
   Id Add(const OperationLabel& label, uint32_t parts, std::span<const Id> before,
          OperationBody body);
 
+  // Adds an operation that also waits for so many calls of Arrive.
+  Id AddAwaiting(const OperationLabel& label, uint32_t arrivals, OperationBody body);
+  // Tells an operation, which was added by AddAwaiting, that one thing it waits for is there.
+  // Called by bodies of others.
+  // When an operation fails, none waits any more.
+  void Arrive(Id id);
+
   // Runs all operations and waits for them. When one fails, none begins any more. Returns the
   // status of the failed operation that was added first. The trace may be nullptr.
   Status Run(Executor* executor, OperationTrace* trace);
@@ -54,19 +64,25 @@ class OperationGraph {
     uint32_t parts;
     OperationBody body;
     std::vector<Id> after = {};
-    uint32_t waits_for = 0;
-    uint32_t begun = 0;  // parts
+    uint32_t waits_for = 0;  // operations and arrivals
+    uint32_t arrivals = 0;   // that it waits for
+    uint32_t begun = 0;      // parts
     uint32_t done = 0;
     uint64_t begin_ns = 0;
     Status status = {};
   };
 
+  // The operations that a thread runs.
+  enum class OperationsOf { kAll, kLink, kOthers };
+
   void Begin();
-  void RunThread(uint32_t thread);
+  void RunThread(uint32_t thread, OperationsOf of);
   Status RunPart(const Operation& operation, uint32_t part, uint32_t thread);
   // Returns the operation of which a part can begin, or null. Sets *part.
-  Operation* Claim(uint32_t* part) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Operation* Claim(OperationsOf of, uint32_t* part) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayBegin(const Operation& operation) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeReady(Id id) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(Operation* operation, const Status& status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Operation* operation) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -82,6 +98,8 @@ class OperationGraph {
   ConditionVariable changed_;
   std::vector<Operation> operations_;
   std::vector<Id> ready_ EMBANK_GUARDED_BY(mutex_);  // with parts that have not begun
+  std::vector<Id> link_;                             // its operations, in order
+  size_t link_ended_ EMBANK_GUARDED_BY(mutex_) = 0;
   std::array<Running, kResourceClasses> running_ EMBANK_GUARDED_BY(mutex_){};
   size_t ended_ EMBANK_GUARDED_BY(mutex_) = 0;
   bool has_failed_ EMBANK_GUARDED_BY(mutex_) = false;

@@ -16,11 +16,14 @@ constexpr double kBar = 26;
 constexpr double kTop = 44;
 constexpr double kBottom = 40;
 constexpr double kLegendColumn = 145;
+constexpr double kLegendRow = 16;
+constexpr size_t kLegendColumns = 6;
 constexpr int kTicks = 8;
 
 // Colours that differ for people who do not see all of them.
-constexpr std::array<const char*, kOperationKinds> kColours = {"#56b4e9", "#0072b2", "#009e73",
-                                                               "#e69f00", "#cc79a7", "#d55e00"};
+constexpr std::array<const char*, kOperationKinds> kColours = {
+    "#56b4e9", "#0072b2", "#009e73", "#e69f00", "#cc79a7",
+    "#d55e00", "#f0e442", "#999999", "#332288", "#117733"};
 
 std::string Text(double x, double y, const char* anchor, const std::string& text) {
   return StrCat("<text x=\"", x, "\" y=\"", y, "\" text-anchor=\"", anchor, "\">", text,
@@ -45,9 +48,10 @@ std::string Legend() {
   std::string text;
   for (size_t i = 0; i < kOperationKinds; ++i) {
     const auto kind = static_cast<OperationKind>(i);
-    const double x = kLeft + kLegendColumn * static_cast<double>(i);
-    StrAppend(&text, Rectangle(x, 12, 12, 12, kind, NameOf(ClassOf(kind))),
-              Text(x + 17, 22, "start", Escaped(NameOf(kind))));
+    const double x = kLeft + kLegendColumn * static_cast<double>(i % kLegendColumns);
+    const double y = kLegendRow * static_cast<double>(i / kLegendColumns);
+    StrAppend(&text, Rectangle(x, y + 6, 12, 12, kind, NameOf(ClassOf(kind))),
+              Text(x + 17, y + 16, "start", Escaped(NameOf(kind))));
   }
   return text;
 }
