@@ -43,6 +43,9 @@ constexpr Optimizer kOptimizers[] = {Optimizer::kNone,    Optimizer::kSgd,
 
 constexpr std::string_view kFileHead = "file head ";
 constexpr std::string_view kOpenLine = "open line";
+constexpr std::string_view kRank = "rank";
+constexpr std::string_view kOfRanks = " of ";
+constexpr std::string_view kJob = "job";
 constexpr std::string_view kSecondRules = "rules 2\n";
 
 constexpr RateCurve kCurves[] = {RateCurve::kConstant, RateCurve::kCosine, RateCurve::kStep};
@@ -91,6 +94,11 @@ std::string LinesOf(const DataPosition& position) {
   if (position.window_samples == 0) return lines;
   return StrCat(lines, "window begin ", position.window_begin, "\nwindow samples ",
                 position.window_samples, "\n");
+}
+
+std::string LinesOf(const RankOfJob& rank) {
+  if (rank.ranks == 1) return "";
+  return StrCat(kRank, " ", rank.rank, kOfRanks, rank.ranks, "\n", kJob, " ", rank.job, "\n");
 }
 
 std::string HeadLines(const DataName& data) {
@@ -281,6 +289,19 @@ Status TakePosition(Values* values, DataPosition* position) {
   return values->TakeNumber("window samples", &position->window_samples);
 }
 
+Status TakeRank(Values* values, RankOfJob* rank) {
+  const std::optional<std::string_view> words = values->Take(kRank);
+  if (!words) return OkStatus();
+  const size_t end = words->find(kOfRanks);
+  if (end == std::string_view::npos) return MissingLine(kRank);
+  const std::optional<uint32_t> number = NumberIn<uint32_t>(words->substr(0, end));
+  const std::optional<uint32_t> ranks = NumberIn<uint32_t>(words->substr(end + kOfRanks.size()));
+  if (!number || !ranks || *number >= *ranks) return MissingLine(kRank);
+  rank->rank = *number;
+  rank->ranks = *ranks;
+  return values->TakeNumber(kJob, &rank->job);
+}
+
 Status TakeOptions(Values* values, TrainerOptions* options) {
   const std::optional<std::string_view> model = values->Take("model");
   if (!model) return MissingLine("model");
@@ -404,8 +425,9 @@ ModelText DescribeModel(const TrainerOptions& options, const ClickColumns& colum
 
 std::string WriteModelText(const ModelText& text) {
   return StrCat(kHead, kVersion, "\nsteps ", text.steps, "\n", LinesOf(text.position),
-                "steps of other data ", text.other_steps, "\n", SettingLines(text),
-                ModelLines(text), HeadLines(text.columns.data), text.columns.format, "\n");
+                "steps of other data ", text.other_steps, "\n", LinesOf(text.rank),
+                SettingLines(text), ModelLines(text), HeadLines(text.columns.data),
+                text.columns.format, "\n");
 }
 
 StatusOr<ModelText> ParseModelText(std::string_view blob) {
@@ -425,6 +447,7 @@ StatusOr<ModelText> ParseModelText(std::string_view blob) {
   uint64_t ids = 0;
   EMBANK_RETURN_IF_ERROR(values.TakeNumber("steps", &text.steps));
   EMBANK_RETURN_IF_ERROR(TakePosition(&values, &text.position));
+  EMBANK_RETURN_IF_ERROR(TakeRank(&values, &text.rank));
   EMBANK_RETURN_IF_ERROR(TakeOptions(&values, &text.options));
   const std::string words(values.Take("data").value_or(""));
   if (values.Has("shuffle")) {

@@ -7,6 +7,8 @@
 //   window begin 1000000              of shuffled samples, if it is in one
 //   window samples 50000
 //   steps of other data 0
+//   rank 2 of 4                       whose rows these are, if there are several ranks
+//   job 7218530114                    the training, by a number that all of its ranks have
 //   batch 1024                        settings: a run that goes on may have others
 //   data a log
 //   shuffle 250                       the order of its samples, if they are in another one
@@ -51,11 +53,21 @@ inline constexpr std::string_view kCriteoFormat = "Criteo's format";
 // Returns the lines of Criteo's format by these rules.
 std::string CriteoFormat(LogRules rules);
 
+// A rank of a training.
+struct RankOfJob {
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
+  uint64_t job = 0;  // 0: there is one rank
+
+  bool operator==(const RankOfJob&) const = default;
+};
+
 // A model at the moment of a checkpoint, as that describes it.
 struct ModelText {
   uint64_t steps = 0;
   DataPosition position = {};  // of the data
   uint64_t other_steps = 0;    // the steps before those of the data
+  RankOfJob rank = {};
   // Without what a text does not have: the store, how a step is done, and the functions of the
   // model, which has a name alone.
   TrainerOptions options;

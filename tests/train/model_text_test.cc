@@ -61,6 +61,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
       text.position.window_samples = 100;
     }
     text.other_steps = 7;
+    if (columns.format.empty()) text.rank = {.rank = 2, .ranks = 4, .job = ~uint64_t{0}};
     const StatusOr<ModelText> read = ParseModelText(WriteModelText(text));
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(WriteModelText(*read), WriteModelText(text));
@@ -69,6 +70,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     EXPECT_EQ(read->steps, 12u);
     EXPECT_EQ(read->position, text.position);
     EXPECT_EQ(read->other_steps, 7u);
+    EXPECT_EQ(read->rank, text.rank);
     EXPECT_EQ(read->options.model.name, "ffnn");
     EXPECT_EQ(read->options.dims, Options().dims);
     EXPECT_EQ(read->options.row.rule.learning_rate, 0.1234567f);
