@@ -55,6 +55,22 @@ bool SumSlices(Executor* executor, uint32_t slices, std::span<float> arrays) {
   return are_finite.load(std::memory_order_relaxed);
 }
 
+void SumSlices(uint32_t slices, uint64_t begin, uint64_t count, std::span<float> arrays) {
+  EMBANK_CHECK(slices > 0 && arrays.size() % slices == 0);
+  const uint64_t size = arrays.size() / slices;
+  EMBANK_CHECK(begin + count <= size);
+  for (const uint64_t end = begin + count; begin < end; begin += kPartFloats) {
+    float* const first = arrays.data() + begin;
+    ForEachNode(slices, [&](uint64_t to, uint64_t from) {
+      AddPart(std::min(end - begin, kPartFloats), first + from * size, first + to * size);
+    });
+  }
+}
+
+void SumSlices(uint32_t slices, std::span<float> arrays) {
+  SumSlices(slices, 0, arrays.size() / slices, arrays);
+}
+
 double SumSlices(std::span<const double> values) {
   EMBANK_CHECK(!values.empty());
   std::vector<double> sums(values.begin(), values.end());

@@ -27,6 +27,10 @@ SampleRange SliceOf(uint32_t samples, uint32_t slices, uint32_t slice);
 // whether all sums are finite.
 bool SumSlices(Executor* executor, uint32_t slices, std::span<float> arrays);
 
+// Adds the same way, on this thread alone: all values, or `count` of each array from `begin` on.
+void SumSlices(uint32_t slices, std::span<float> arrays);
+void SumSlices(uint32_t slices, uint64_t begin, uint64_t count, std::span<float> arrays);
+
 // Returns the sum of one value of each slice, by the same tree.
 double SumSlices(std::span<const double> values);
 
