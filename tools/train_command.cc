@@ -394,7 +394,7 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
       ->capture_default_str();
   app->add_option("--group-kib", command->group_kib,
                   "rows of a group that a step fetches; the groups follow from it");
-  app->add_option("--exclude", trainer.excluded, "id features whose rows wait for no group");
+  app->add_option("--exclude", trainer.named.excluded, "id features whose rows wait for no group");
   app->add_option("--warmup-steps", trainer.warmup_steps, "that count ids before packs are split")
       ->capture_default_str();
   app->add_flag("--ablation", command->ablation,

@@ -9,22 +9,27 @@
 
 namespace embank {
 
-StepPlan::StepPlan(const TrainerOptions& options, std::span<const FeatureTable> features)
-    : options_(options) {
+StepPlan::StepPlan(const TrainerOptions& options, std::span<const FeatureTable> features,
+                   SliceRange own)
+    : options_(options), own_(own) {
   for (const FeatureTable& feature : features) {
     const auto first = std::ranges::find(features, feature.name, &FeatureTable::name);
     traffic_.push_back({.dim = feature.dim,
                         .ids = 0,
                         .is_excluded = feature.is_excluded,
+                        .is_replicated = feature.is_replicated,
                         .table = static_cast<uint32_t>(first - features.begin())});
+    columns_.push_back(feature.column);
   }
   Plan();
 }
 
-void StepPlan::Count(const EmbeddingPass& pass, uint32_t samples) {
+void StepPlan::Count(const ClickBatch& batch) {
   if (is_warm()) return;
-  for (size_t i = 0; i < traffic_.size(); ++i) traffic_[i].ids += pass.Positions(i);
-  samples_ += samples;
+  for (size_t i = 0; i < traffic_.size(); ++i) {
+    traffic_[i].ids += batch.features[columns_[i]].ids.size();
+  }
+  samples_ += batch.samples;
   ++steps_;
   if (is_warm()) Plan();
 }
@@ -58,15 +63,15 @@ void StepPlan::Plan() {
                                                    : GroupPacksInto(packs_, options_.groups);
   micro_batches_wanted_ = options_.micro_batches;
   if (options_.micro_batch_bytes > 0 && is_counted) micro_batches_wanted_ = MicroBatchesByBytes();
-  const uint32_t count = std::min({micro_batches_wanted_, kMicroBatchesMax, options_.slices});
+  const uint32_t count = std::min({micro_batches_wanted_, kMicroBatchesMax, own_.size()});
   if (options_.micro_batch_bytes > 0 && micro_batches_wanted_ > count) {
     Log(LogLevel::kWarning, StrCat("micro_batch_bytes asks for ", micro_batches_wanted_,
                                    " micro-batches, and a step has ", count, " at most"));
   }
   micro_batches_.clear();
   for (uint32_t i = 0; i < count; ++i) {
-    const SampleRange slices = SliceOf(options_.slices, count, i);
-    micro_batches_.push_back({slices.begin, slices.end});
+    const SampleRange slices = SliceOf(own_.size(), count, i);
+    micro_batches_.push_back({own_.begin + slices.begin, own_.begin + slices.end});
   }
 }
 

@@ -17,10 +17,12 @@ namespace embank {
 class StepPlan {
  public:
   // During the warm-up each dim is one pack.
-  StepPlan(const TrainerOptions& options, std::span<const FeatureTable> features);
+  // Micro-batches are of the slices of a rank: those of `own`.
+  StepPlan(const TrainerOptions& options, std::span<const FeatureTable> features, SliceRange own);
 
-  // Counts a step of the warm-up, and plans anew at its end.
-  void Count(const EmbeddingPass& pass, uint32_t samples);
+  // Counts a step of the warm-up, and plans anew at its end. All of the batch counts, so that all
+  // ranks plan the same.
+  void Count(const ClickBatch& batch);
 
   std::span<const Pack> packs() const { return packs_; }
   // The group of each pack.
@@ -38,6 +40,8 @@ class StepPlan {
   double GroupVolumeByBytes() const;
 
   const TrainerOptions options_;
+  const SliceRange own_;
+  std::vector<uint32_t> columns_;        // of each feature
   std::vector<FeatureTraffic> traffic_;  // of each feature
   uint64_t steps_ = 0;
   uint64_t samples_ = 0;

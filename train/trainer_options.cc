@@ -37,12 +37,17 @@ const std::string& TableOf(const ClickColumns& columns, size_t feature) {
   return columns.tables.empty() ? columns.ids[feature] : columns.tables[feature];
 }
 
+bool IsReplicated(const TrainerOptions& options, const std::string& table) {
+  return std::ranges::find(options.named.replicated, table) != options.named.replicated.end();
+}
+
 // Whether a feature of the table is.
 bool IsExcluded(const TrainerOptions& options, const ClickColumns& columns,
                 std::string_view table) {
   for (size_t i = 0; i < columns.ids.size(); ++i) {
     if (TableOf(columns, i) != table) continue;
-    if (std::ranges::find(options.excluded, columns.ids[i]) != options.excluded.end()) return true;
+    if (std::ranges::find(options.named.excluded, columns.ids[i]) != options.named.excluded.end())
+      return true;
   }
   return false;
 }
@@ -97,9 +102,15 @@ Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns)
                                        " id features"));
   }
   EMBANK_RETURN_IF_ERROR(CheckTables(options, columns));
-  for (const std::string& name : options.excluded) {
+  for (const std::string& name : options.named.excluded) {
     if (std::ranges::find(columns.ids, name) != columns.ids.end()) continue;
     return InvalidArgumentError(StrCat("excluded: the data have no id feature \"", name, "\""));
+  }
+  const std::vector<std::string>& tables = columns.tables.empty() ? columns.ids : columns.tables;
+  for (const std::string& name : options.named.replicated) {
+    if (std::ranges::find(tables, name) != tables.end()) continue;
+    return InvalidArgumentError(
+        StrCat("replicate: the data have no id feature with a table \"", name, "\""));
   }
   return OkStatus();
 }
@@ -178,7 +189,8 @@ std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickCol
     tables.push_back({.name = StrCat(kind, " ", name),
                       .column = column,
                       .dim = dim,
-                      .is_excluded = IsExcluded(options, columns, name)});
+                      .is_excluded = IsExcluded(options, columns, name),
+                      .is_replicated = IsReplicated(options, name)});
   };
   for (uint32_t i = 0; i < columns.ids.size(); ++i) add("id", i, DimOf(options, i));
   for (uint32_t i = 0; options.model.has_linear_part && i < columns.ids.size(); ++i)

@@ -49,12 +49,17 @@ struct TrainerOptions {
 
   // How a step is done; its results do not depend on these (train/pipeline/README.md).
   PackRule pack_rule = PackRule::kMean;
-  uint32_t micro_batches = 1;         // of a batch, 1 to kMicroBatchesMax, at most `slices`
-  uint64_t micro_batch_bytes = 0;     // above 0: their number follows from Eq 2 after the warm-up
-  uint32_t groups = 1;                // of packs, at most
-  uint64_t group_bytes = 0;           // above 0: groups follow from Eq 3 after the warm-up
-  uint32_t warmup_steps = 100;        // that count ids before packs are split
-  std::vector<std::string> excluded;  // id features whose packs wait for no group
+  uint32_t micro_batches = 1;      // of a batch, 1 to kMicroBatchesMax, at most `slices`
+  uint64_t micro_batch_bytes = 0;  // above 0: their number follows from Eq 2 after the warm-up
+  uint32_t groups = 1;             // of packs, at most
+  uint64_t group_bytes = 0;        // above 0: groups follow from Eq 3 after the warm-up
+  uint32_t warmup_steps = 100;     // that count ids before packs are split
+  struct Named {
+    std::vector<std::string> excluded;  // id features whose packs wait for no group
+    // Tables of which each rank has all rows, in place of those it owns. They never forget.
+    std::vector<std::string> replicated;
+  };
+  Named named;
 };
 
 // INVALID_ARGUMENT names the option.
@@ -66,6 +71,7 @@ struct FeatureTable {
   uint32_t column;  // of the id features
   uint32_t dim;
   bool is_excluded = false;
+  bool is_replicated = false;
 };
 
 // The tables of a model, in the order of its features. A model with a linear part has two for each

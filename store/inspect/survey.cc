@@ -185,4 +185,17 @@ StatusOr<Manifest> ReadNewestManifest(FileSystem* files, const std::string& path
       });
 }
 
+StatusOr<std::vector<Manifest>> ReadKeptManifests(FileSystem* files, const std::string& path) {
+  return ReadBesideWriters(
+      files, path, [&](const CheckpointDirectory& directory) -> StatusOr<std::vector<Manifest>> {
+        EMBANK_ASSIGN_OR_RETURN(std::vector<KeptCheckpoint> kept, LoadKept(directory, path));
+        std::vector<Manifest> manifests;
+        for (KeptCheckpoint& one : kept) {
+          if (one.manifest.ok()) manifests.push_back(*std::move(one.manifest));
+        }
+        if (manifests.empty()) return kept[0].manifest.status();
+        return manifests;
+      });
+}
+
 }  // namespace embank

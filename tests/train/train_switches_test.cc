@@ -113,7 +113,7 @@ TEST(TrainSwitches, MicroBatchesAndFourTiersChangeNoBit) {
     TrainerOptions options = Options();
     options.micro_batches = micro_batches;
     options.groups = 3;
-    options.excluded = {"C3", "C7"};
+    options.named.excluded = {"C3", "C7"};
     options.threads = options.store.worker_threads = 2;
     options.store.path = directory.path() + StrCat("/store", micro_batches);
     options.store.pmem_path = directory.path() + StrCat("/pmem", micro_batches);

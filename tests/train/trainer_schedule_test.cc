@@ -48,7 +48,7 @@ TEST(TrainerSchedule, MicroBatchesOverlapExactly) {
     ASSERT_EQ(trainer->plan().packs().size(), 1u);
     for (const uint32_t threads : {1u, 2u}) {
       OperationGraph graph;
-      trainer->AddBatch(/*trains=*/true, &graph);
+      trainer->pass()->AddBatch(/*trains=*/true, &graph);
       const uint64_t operations = threads == 1 ? 2 * m : std::max(m, 2u);
       EXPECT_EQ(graph.Schedule(threads, kTimeOf), operations * kOperationNs)
           << m << " micro-batches, " << threads << " threads";

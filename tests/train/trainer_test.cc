@@ -88,7 +88,7 @@ TEST(Trainer, PlansPacksBehindItsWarmUp) {
   TrainerOptions options = OptionsOf("wide-deep");
   options.warmup_steps = 5;
   options.groups = 2;
-  options.excluded = {"C3"};
+  options.named.excluded = {"C3"};
   const auto trainer = OpenTrainer(options);
   EXPECT_EQ(trainer->plan().packs().size(), 4u) << "dims 1 and 8, and C3 with both dims";
   Train(trainer.get(), 10);
@@ -526,7 +526,8 @@ TEST(Trainer, WrongOptionsAreNamed) {
   refused([](TrainerOptions* o) { o->slices = 0; }, "slices is 0");
   refused([](TrainerOptions* o) { o->micro_batches = 5; }, "micro_batches is 5");
   refused([](TrainerOptions* o) { o->groups = 0; }, "groups is 0");
-  refused([](TrainerOptions* o) { o->excluded = {"C99"}; }, "\"C99\"");
+  refused([](TrainerOptions* o) { o->named.excluded = {"C99"}; }, "\"C99\"");
+  refused([](TrainerOptions* o) { o->named.replicated = {"C98"}; }, "\"C98\"");
   refused([](TrainerOptions* o) { o->dims = {8, 8}; }, "there are 2 dims");
   refused([](TrainerOptions* o) { o->dims.assign(26, 8), o->dims[3] = 4; }, "needs one dim");
   for (const char* const model : {"wide-deep", "deep-fm", "ffnn", "mmoe"}) {

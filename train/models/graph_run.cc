@@ -118,7 +118,8 @@ void GraphRun::ComputeNode(const GraphNode& node, const SliceInput& input,
 }
 
 void GraphRun::Backward(const SliceInput& input, std::span<const float> weights,
-                        Matrix output_gradient, const Gradients& gradients) {
+                        Matrix output_gradient, const Gradients& gradients,
+                        const WeightsDone& done) {
   EMBANK_CHECK(gradients.weights.size() == graph_->parameters());
   EMBANK_CHECK(gradients.features.size() == input.features.size());
   EMBANK_CHECK(output_gradient.HasShapeOf(memory_.back().view));
@@ -141,6 +142,7 @@ void GraphRun::Backward(const SliceInput& input, std::span<const float> weights,
       // No output follows from it, or nothing before it needs a gradient.
       std::ranges::fill(gradients.weights.subspan(node.first_parameter, node.parameters), 0.0f);
     }
+    if (done && node.parameters > 0) done(node.first_parameter);
   }
   for (size_t i = 0; i < has_gradient.size(); ++i) {
     if (!has_gradient[i]) Zero(gradients.features[i]);

@@ -3,6 +3,7 @@
 #define EMBANK_TRAIN_MODELS_GRAPH_RUN_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -32,10 +33,12 @@ class GraphRun {
     std::span<float> weights;
     std::span<const Matrix> features;
   };
+  // Tells that the gradients of all weights from this one on are there.
+  using WeightsDone = std::function<void(uint64_t first)>;
   // Computes gradients from that of the last node, for the slice of the last Forward. It uses
-  // `output_gradient` as memory.
+  // `output_gradient` as memory. It calls `done` for each layer, from the last one on.
   void Backward(const SliceInput& input, std::span<const float> weights, Matrix output_gradient,
-                const Gradients& gradients);
+                const Gradients& gradients, const WeightsDone& done = nullptr);
 
  private:
   void ComputeNode(const GraphNode& node, const SliceInput& input, std::span<const float> weights,

@@ -1,0 +1,363 @@
+// Trainers of several ranks against one of one rank: losses, weights, rows and states, bit for bit;
+// and how jobs begin, go on and end.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/str_cat.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/threads.h"
+#include "tests/train/trained_rows.h"
+#include "tests/train/trainer_scene.h"
+#include "train/ranks/local_exchange.h"
+#include "train/ranks/rank_team.h"
+
+namespace embank::test::rank_trainer_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kSteps = 10;  // each takes up to ten times as long
+#else
+constexpr uint64_t kSteps = 40;
+#endif
+
+// The trainers of all ranks of a job, each on a thread of its own.
+class Job {
+ public:
+  using OptionsOfRank = std::function<TrainerOptions(uint32_t rank)>;
+
+  explicit Job(uint32_t ranks) : trainers_(ranks), exchanges_(MakeLocalExchanges(ranks)) {}
+
+  // Returns the status of all ranks.
+  Status Open(const OptionsOfRank& options_of) {
+    return OnRanks([&](uint32_t rank) {
+      StatusOr<std::unique_ptr<Trainer>> trainer =
+          Trainer::Open(options_of(rank), Data(1)->columns(), exchanges_[rank].get());
+      if (!trainer.ok()) return trainer.status();
+      trainers_[rank] = *std::move(trainer);
+      return OkStatus();
+    });
+  }
+
+  // Returns the status of all ranks for call(rank).
+  Status OnRanks(const std::function<Status(uint32_t)>& call) {
+    std::vector<Status> statuses(trainers_.size());
+    OnThreads(trainers_.size(),
+              [&](uint64_t rank) { statuses[rank] = call(static_cast<uint32_t>(rank)); });
+    for (const Status& status : statuses) EXPECT_EQ(status, statuses[0]);
+    return statuses[0];
+  }
+
+  // Returns the losses of all ranks.
+  std::vector<double> TrainTo(uint64_t step, uint64_t checkpoint_at = 0) {
+    std::vector<std::vector<double>> losses(trainers_.size());
+    OnThreads(trainers_.size(), [&](uint64_t rank) {
+      losses[rank] = Train(trainers_[rank].get(), step, checkpoint_at);
+    });
+    for (const std::vector<double>& of_rank : losses) EXPECT_EQ(of_rank, losses[0]);
+    return losses[0];
+  }
+
+  // Expects the weights of a trainer of one rank, and all of its rows, each on its owner or, if the
+  // table is replicated, on all ranks.
+  void ExpectState(Trainer* one) {
+    for (const auto& trainer : trainers_) {
+      EXPECT_TRUE(std::ranges::equal(trainer->weights(), one->weights()));
+    }
+    for (size_t i = 0; i < one->tables().size(); ++i) {
+      const TableRows expected = RowsIn(one->tables()[i]);
+      TableRows all;
+      uint64_t rows = 0;
+      for (const auto& trainer : trainers_) {
+        const TableRows of_rank = RowsIn(trainer->tables()[i]);
+        rows += of_rank.size();
+        all.insert(of_rank.begin(), of_rank.end());
+        if (!replicated_.contains(i)) continue;
+        EXPECT_EQ(of_rank, expected) << one->tables()[i]->name();
+      }
+      EXPECT_TRUE(all == expected) << one->tables()[i]->name();
+      EXPECT_EQ(rows, expected.size() * (replicated_.contains(i) ? trainers_.size() : 1));
+    }
+  }
+
+  void set_replicated(std::set<size_t> tables) { replicated_ = std::move(tables); }
+  Trainer* trainer(uint32_t rank) { return trainers_[rank].get(); }
+  Exchange* exchange(uint32_t rank) { return exchanges_[rank].get(); }
+
+ private:
+  std::vector<std::unique_ptr<Trainer>> trainers_;
+  std::vector<std::unique_ptr<Exchange>> exchanges_;
+  std::set<size_t> replicated_;
+};
+
+TrainerOptions OfRanks(const std::string& model, uint32_t ranks) {
+  TrainerOptions options = OptionsOf(model);
+  options.micro_batches = std::min(2u, options.slices / ranks);
+  options.warmup_steps = 7;
+  return options;
+}
+
+TEST(RankTrainer, HasTheBitsOfOneRank) {
+  const std::vector<std::pair<const char*, std::vector<uint32_t>>> cases = {
+      {"wide-deep", {1, 2, 4, 8}}, {"dlrm", {2}}, {"deep-fm", {4}}, {"ffnn", {2}}, {"mmoe", {2}}};
+  for (const auto& [model, all_ranks] : cases) {
+    const auto one = OpenTrainer(OptionsOf(model));
+    const std::vector<double> expected = Train(one.get(), kSteps);
+    for (const uint32_t ranks : all_ranks) {
+      SCOPED_TRACE(StrCat(model, " on ", ranks));
+      Job job(ranks);
+      ASSERT_EQ(job.Open([&](uint32_t) { return OfRanks(model, ranks); }), OkStatus());
+      EXPECT_EQ(job.TrainTo(kSteps), expected);
+      job.ExpectState(one.get());
+      const RankTeam::DenseBytes bytes = job.trainer(0)->team()->dense_bytes();
+      EXPECT_EQ(bytes.all > 0, ranks > 1);
+    }
+  }
+}
+
+// Rows of all tiers, hot ones too, with other plans and threads.
+TEST(RankTrainer, HasTheseBitsWithAllTiers) {
+  const ScratchDirectory directory;
+  const auto one = OpenTrainer(OptionsOf("dlrm"));
+  const std::vector<double> expected = Train(one.get(), 2 * kSteps);
+  Job job(2);
+  ASSERT_EQ(job.Open([&](uint32_t rank) {
+    TrainerOptions options = OfRanks("dlrm", 2);
+    options.threads = 2;
+    options.store.worker_threads = 2;
+    options.store.path = StrCat(directory.path(), "/", rank);
+    options.store.dram_bytes = uint64_t{40} << 20;
+    options.store.hbm_bytes = uint64_t{64} << 10;
+    options.store.warmup_iters = 3;
+    options.store.flush_iters = 5;
+    return options;
+  }),
+            OkStatus());
+  EXPECT_EQ(job.TrainTo(2 * kSteps), expected);
+  job.ExpectState(one.get());
+  for (const uint32_t rank : {0u, 1u}) {
+    EXPECT_GT(job.trainer(rank)->tables()[2]->counters().hot_lookups.load(), 0u);
+  }
+}
+
+TEST(RankTrainer, ReplicatesTables) {
+  const auto one = OpenTrainer(OptionsOf("wide-deep"));
+  const std::vector<double> expected = Train(one.get(), kSteps);
+  Job job(4);
+  job.set_replicated({2, 8, 28, 34});  // vectors and weights
+  ASSERT_EQ(job.Open([&](uint32_t) {
+    TrainerOptions options = OfRanks("wide-deep", 4);
+    options.named.replicated = {"C3", "C9"};
+    return options;
+  }),
+            OkStatus());
+  EXPECT_EQ(job.TrainTo(kSteps), expected);
+  job.ExpectState(one.get());
+}
+
+TEST(RankTrainer, BucketsAreSentBesideTheBackwardPass) {
+  // 13 x 1024 + 1024 x 1024 + ... floats: several buckets.
+  TrainerOptions options = OptionsOf("rmc3");
+  options.dim = 0;
+  Job job(2);
+  ASSERT_EQ(job.Open([&](uint32_t) { return options; }), OkStatus());
+  job.TrainTo(5);
+  for (const uint32_t rank : {0u, 1u}) {
+    const RankTeam::DenseBytes bytes = job.trainer(rank)->team()->dense_bytes();
+    EXPECT_GT(bytes.early, 0u);
+    EXPECT_LT(bytes.early, bytes.all);
+  }
+}
+
+// Opens jobs on directories below one path.
+class RankCheckpoints : public testing::Test {
+ protected:
+  TrainerOptions Options(uint32_t rank, uint32_t ranks) const {
+    TrainerOptions options = OfRanks("dlrm", ranks);
+    options.store.path = StrCat(directory_.path(), "/", rank);
+    options.store.dram_bytes = uint64_t{40} << 20;
+    return options;
+  }
+  Status Open(Job* job, uint32_t ranks) const {
+    return job->Open([&](uint32_t rank) { return Options(rank, ranks); });
+  }
+
+  ScratchDirectory directory_;
+};
+
+TEST_F(RankCheckpoints, AJobGoesOnAsIfItHadNotEnded) {
+  const auto one = OpenTrainer(OptionsOf("dlrm"));
+  const std::vector<double> expected = Train(one.get(), kSteps);
+  constexpr uint64_t kSaved = kSteps / 2;
+  {
+    Job job(2);
+    ASSERT_EQ(Open(&job, 2), OkStatus());
+    job.TrainTo(kSteps * 3 / 4, kSaved);
+  }
+  Job job(2);
+  ASSERT_EQ(Open(&job, 2), OkStatus());
+  EXPECT_EQ(job.trainer(1)->steps(), kSaved);
+  const std::vector<double> rest(expected.begin() + kSaved, expected.end());
+  EXPECT_EQ(job.TrainTo(kSteps), rest);
+  job.ExpectState(one.get());
+}
+
+// A rank that was killed before its last checkpoint was durable has those of two former steps.
+TEST_F(RankCheckpoints, AJobGoesOnAtTheNewestStepOfAllRanks) {
+  uint64_t steps = 0;
+  std::vector<double> losses;
+  // Opens a job, which goes on at `steps`, makes two steps more and a checkpoint of each.
+  const auto run = [&] {
+    Job job(2);
+    ASSERT_EQ(Open(&job, 2), OkStatus());
+    EXPECT_EQ(job.trainer(0)->steps(), steps);
+    EXPECT_EQ(job.trainer(1)->steps(), steps);
+    losses.clear();
+    for (const uint64_t end = steps + 2; steps < end;) {
+      losses.push_back(job.TrainTo(++steps)[0]);
+      EXPECT_EQ(job.OnRanks([&](uint32_t r) { return job.trainer(r)->Checkpoint(steps * 100); }),
+                OkStatus());
+    }
+  };
+  run();
+  for (const uint32_t late : {0u, 1u}) {
+    const std::string of_late = StrCat(directory_.path(), "/", late);
+    const std::string before = StrCat(directory_.path(), "/before");
+    std::filesystem::copy(of_late, before, std::filesystem::copy_options::recursive);
+    {
+      Job job(2);
+      ASSERT_EQ(Open(&job, 2), OkStatus());
+      losses = job.TrainTo(steps + 1);
+      EXPECT_EQ(job.OnRanks([&](uint32_t r) { return job.trainer(r)->Checkpoint(1); }), OkStatus());
+    }
+    std::filesystem::remove_all(of_late);
+    std::filesystem::rename(before, of_late);
+    // The other rank goes back to its checkpoint but one, and numbers the next ones otherwise.
+    const std::vector<double> expected = losses;
+    run();
+    EXPECT_EQ(losses[0], expected[0]);
+  }
+}
+
+TEST_F(RankCheckpoints, WrongDirectoriesAreNamed) {
+  {
+    Job job(2);
+    ASSERT_EQ(Open(&job, 2), OkStatus());
+    job.TrainTo(3, 3);
+  }
+  const auto message = [&](uint32_t ranks, const std::vector<uint32_t>& directories) {
+    Job job(ranks);
+    const Status status =
+        job.Open([&](uint32_t rank) { return Options(directories[rank], ranks); });
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message(2, {1, 0}), AllOf(HasSubstr("rank 0: "), HasSubstr("of rank 1")));
+  EXPECT_THAT(message(2, {0, 7}),
+              AllOf(HasSubstr("rank 1 has no checkpoint"), HasSubstr("step 3")));
+  EXPECT_THAT(message(4, {0, 1, 2, 3}),
+              AllOf(HasSubstr("of 2 ranks"), HasSubstr("has 4"), HasSubstr("embank reshard")));
+  TrainerOptions alone = Options(0, 1);
+  EXPECT_THAT(std::string(Trainer::Open(alone, Data(1)->columns()).status().message()),
+              HasSubstr("rank 0 of 2 alone"));
+  {
+    Job other(2);
+    ASSERT_EQ(other.Open([&](uint32_t rank) { return Options(rank + 8, 2); }), OkStatus());
+    other.TrainTo(3, 3);
+  }
+  EXPECT_THAT(message(2, {0, 9}), HasSubstr("rank 1 are of another job"));
+  EXPECT_EQ(message(2, {0, 1}), "");
+}
+
+TEST(RankTrainer, RanksThatDifferAreNamed) {
+  const auto message = [](uint32_t ranks, const std::function<void(TrainerOptions*)>& change) {
+    Job job(ranks);
+    const Status status = job.Open([&](uint32_t rank) {
+      TrainerOptions options = OptionsOf("dlrm");
+      if (rank == ranks - 1) change(&options);
+      return options;
+    });
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message(2, [](TrainerOptions* o) { o->seed = 7; }),
+              AllOf(HasSubstr("rank 1 has \"seed 7\""), HasSubstr("rank 0 \"seed 1\"")));
+  EXPECT_THAT(message(4, [](TrainerOptions* o) { o->slices = 16; }),
+              AllOf(HasSubstr("rank 3 has \"slices 16\""), HasSubstr("rank 0 \"slices 8\"")));
+  EXPECT_THAT(message(2, [](TrainerOptions* o) { o->row.rule.learning_rate = 0.5f; }),
+              HasSubstr("row learning rate 0.5"));
+  EXPECT_THAT(message(2, [](TrainerOptions* o) { o->groups = 3; }), HasSubstr("groups 3"));
+  EXPECT_THAT(message(2, [](TrainerOptions* o) { o->dim = 4; }), HasSubstr("C1 dim 4"));
+  EXPECT_THAT(message(2, [](TrainerOptions* o) { o->batch = 0; }), HasSubstr("rank 1: batch is 0"));
+  EXPECT_THAT(message(3, [](TrainerOptions*) {}),
+              AllOf(HasSubstr("slices is 8, and there are 3 ranks"), HasSubstr("power of two")));
+  EXPECT_THAT(message(1, [](TrainerOptions* o) { o->slices = 6; }), HasSubstr("power of two"));
+  EXPECT_THAT(message(2, [](TrainerOptions* o) { o->store.path = "/no/such/place"; }),
+              HasSubstr("rank 1 has \"path given\""));
+}
+
+// All ranks stop at one step with one message.
+TEST(RankTrainer, AFailureOfOneRankIsThatOfAll) {
+  Job job(2);
+  ASSERT_EQ(job.Open([](uint32_t) { return OptionsOf("dlrm"); }), OkStatus());
+  job.TrainTo(2);
+  const auto step = [&](const std::function<void(uint32_t, ClickBatch*)>& change) {
+    return job.OnRanks([&](uint32_t rank) {
+      ClickBatch batch;
+      EXPECT_TRUE(Data(100)->Next(100, &batch).ok());
+      change(rank, &batch);
+      std::vector<float> logits;
+      return job.trainer(rank)->Step(batch, &logits).status();
+    });
+  };
+  const std::vector<float> weights(job.trainer(0)->weights().begin(),
+                                   job.trainer(0)->weights().end());
+  // The last sample is in a slice of rank 1.
+  const Status not_finite = step([](uint32_t, ClickBatch* batch) {
+    batch->dense.back() = std::numeric_limits<float>::quiet_NaN();
+  });
+  EXPECT_THAT(not_finite.ToString(), HasSubstr("the loss of step 3 is not finite"));
+  EXPECT_TRUE(std::ranges::equal(job.trainer(1)->weights(), weights));
+  EXPECT_EQ(step([](uint32_t, ClickBatch*) {}), OkStatus());
+  job.trainer(1)->team()->Keep(UnavailableError("no such row"));
+  const Status kept = step([](uint32_t, ClickBatch*) {});
+  EXPECT_EQ(kept, UnavailableError("rank 1: no such row"));
+}
+
+TEST(RankTrainer, AnotherBatchOnARankIsNamed) {
+  Job job(2);
+  ASSERT_EQ(job.Open([](uint32_t) { return OptionsOf("dlrm"); }), OkStatus());
+  const Status other = job.OnRanks([&](uint32_t rank) {
+    ClickBatch batch;
+    EXPECT_TRUE(Data(100)->Next(rank == 0 ? 100 : 96, &batch).ok());
+    std::vector<float> logits;
+    return job.trainer(rank)->Step(batch, &logits).status();
+  });
+  EXPECT_FALSE(other.ok());
+}
+
+// A wish of one rank is known to all after the next step.
+TEST(RankTrainer, AWishToEndIsThatOfAll) {
+  Job job(2);
+  ASSERT_EQ(job.Open([](uint32_t) { return OptionsOf("dlrm"); }), OkStatus());
+  job.TrainTo(1);
+  job.trainer(1)->team()->set_wants_end();
+  EXPECT_FALSE(job.trainer(0)->team()->verdict().wants_end);
+  job.TrainTo(2);
+  EXPECT_TRUE(job.trainer(0)->team()->verdict().wants_end);
+  EXPECT_TRUE(job.trainer(1)->team()->verdict().wants_end);
+}
+
+}  // namespace
+}  // namespace embank::test::rank_trainer_test
