@@ -14,6 +14,8 @@
 #include "base/str_cat.h"
 #include "store/hot/hot_flush.h"
 #include "tools/model_command.h"
+#include "tools/rank_job.h"
+#include "tools/rank_output.h"
 #include "tools/text_file.h"
 #include "tools/train_command.h"
 #include "tools/train_data.h"
@@ -176,10 +178,13 @@ Status TrainCopies(const TrainCommand& base) {
                    base.json);
 }
 
-Status Execute(const TrainCommand& command) {
+Status Execute(const TrainCommand& command, const RankJob& job) {
   if (!command.write_log.empty()) return WriteLog(command);
   if (command.copies_up_to) return TrainCopies(command);
-  return command.ablation ? Ablation(command).Execute() : TrainRun(command).Execute();
+  if (command.ablation) return Ablation(command).Execute();
+  return job.Execute(command, [](const TrainCommand& of_rank, Exchange* exchange) {
+    return TrainRun(of_rank, exchange).Execute();
+  });
 }
 
 // The commands beside a training.
@@ -237,6 +242,7 @@ std::string_view OptionOf(std::string_view message) {
       {"open ", "--path"},
       {"pmem_bytes", "--pmem-mib"},
       {"pmem_path", "--pmem"},
+      {"replicate", "--replicate"},
       {"seed", "--seed"},
       {"slices", "--slices"},
       {"ssd_bytes", "--ssd-mib"},
@@ -267,6 +273,19 @@ int ExitCodeOf(const Status& status) {
   return IsInvalidArgument(status) ? kExitUsage : kExitFailed;
 }
 
+// Completes the command with the model that it goes on with, and trains.
+StatusOr<int> Train(CLI::App* app, int argc, char** argv, TrainCommand* command) {
+  EMBANK_ASSIGN_OR_RETURN(const RankJob job, RankJob::Join(*command, environ));
+  SetSilent(!job.tells());
+  if (command->resume && !command->trainer.store.path.empty()) {
+    EMBANK_RETURN_IF_ERROR(job.AgreeOn(TakeTrainedModel(job.FirstPath(*command), command)));
+    if (const std::optional<int> ended = Parse(app, argc, argv)) return *ended;
+  }
+  EMBANK_RETURN_IF_ERROR(job.AgreeOn(Complete(command)));
+  const Status status = Execute(*command, job);
+  return job.tells() || status.ok() ? ExitCodeOf(status) : kExitFailed;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Trains a click model whose embedding rows are in an Embank store");
   app.set_version_flag("--version", EMBANK_VERSION);
@@ -288,14 +307,8 @@ int Main(int argc, char** argv) {
   for (const Use& use : uses) {
     if (use.app->parsed()) return ExitCodeOf(use.run(use_command));
   }
-  if (command.resume && !command.trainer.store.path.empty()) {
-    const Status taken = TakeTrainedModel(&command);
-    if (!taken.ok()) return ExitCodeOf(taken);
-    if (const std::optional<int> ended = Parse(&app, argc, argv)) return *ended;
-  }
-  Status status = Complete(&command);
-  if (status.ok()) status = Execute(command);
-  return ExitCodeOf(status);
+  const StatusOr<int> ended = Train(&app, argc, argv, &command);
+  return ended.ok() ? *ended : ExitCodeOf(ended.status());
 }
 
 }  // namespace

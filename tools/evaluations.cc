@@ -1,24 +1,41 @@
 #include "tools/evaluations.h"
 
 #include <cstdio>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "tools/progress_text.h"
+#include "tools/rank_output.h"
 #include "tools/train_data.h"
 #include "train/dense/loss.h"
 #include "train/evaluation.h"
+#include "train/ranks/gathered_texts.h"
 
 namespace embank {
 namespace {
 
 constexpr const char* kPredicted = "samples of --eval predicted";
 
+// A rank without a best model has been killed while the others had theirs.
+Status AgreeOnKept(const Status& status, Exchange* exchange) {
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                          GatherTexts(exchange, IsNotFound(status) ? "none" : "kept"));
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == texts[0]) continue;
+    return FailedPreconditionError(StrCat("rank ", rank,
+                                          " and rank 0 do not both have a best "
+                                          "model: remove those that there are (*.best)"));
+  }
+  return Agree(exchange, IsNotFound(status) ? OkStatus() : status);
+}
+
 }  // namespace
 
-Evaluations::Evaluations(const TrainCommand& command)
-    : command_(command), kept_(command.trainer.store.path) {}
+Evaluations::Evaluations(const TrainCommand& command, Exchange* exchange)
+    : command_(command), exchange_(exchange), kept_(command.trainer.store.path) {}
 
 std::string Evaluations::best_directory() const {
   const bool keeps = command_.eval_every > 0 && !command_.trainer.store.path.empty();
@@ -42,12 +59,12 @@ Status Evaluations::Open(const ClickColumns& of_training) {
   EMBANK_RETURN_IF_ERROR(CheckFirstSamples());
   if (const std::string both = FileOfBoth(command_); !both.empty()) {
     std::fprintf(
-        stderr,
+        Err(),
         "--eval: %s is a file of --data, too, so that the evaluation has samples that were "
         "trained; leave it out of --data to see how the model does on new ones\n",
         both.c_str());
   }
-  return best_directory().empty() ? OkStatus() : EvaluateKept();
+  return OkStatus();
 }
 
 // A log of another format must not be found behind a training of hours. A pipe is read once alone.
@@ -89,10 +106,9 @@ Status Evaluations::CheckKept(const TrainedModel& kept) const {
                                         ": give another --path, or remove it"));
 }
 
-// Its score is computed anew: the data of this run may be others than those by which it was kept.
-Status Evaluations::EvaluateKept() {
+StatusOr<TrainedModel> Evaluations::ReadKept() const {
   EMBANK_RETURN_IF_ERROR(kept_.Recover());
-  if (!kept_.exists()) return OkStatus();
+  if (!kept_.exists()) return NotFoundError("");
   if (!command_.resume) {
     return FailedPreconditionError(StrCat(kept_.directory(),
                                           " has the best model of another training: give --resume, "
@@ -100,15 +116,24 @@ Status Evaluations::EvaluateKept() {
   }
   EMBANK_ASSIGN_OR_RETURN(TrainedModel model, ReadTrainedModel(kept_.directory()));
   EMBANK_RETURN_IF_ERROR(CheckKept(model));
+  const std::string difference = DifferenceOf(source_->columns(), model.text.columns);
+  if (difference.empty()) return model;
+  return FailedPreconditionError(StrCat(kept_.directory(), ": the data of this run ", difference,
+                                        "; give another --path, or remove the directory"));
+}
+
+// Its score is computed anew: the data of this run may be others than those by which it was kept.
+// All ranks have one, or none has.
+Status Evaluations::EvaluateKept() {
+  if (!has_data_ || best_directory().empty()) return OkStatus();
+  StatusOr<TrainedModel> kept = ReadKept();
+  if (exchange_ != nullptr) EMBANK_RETURN_IF_ERROR(AgreeOnKept(kept.status(), exchange_));
+  if (IsNotFound(kept.status()) && !kept_.exists()) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(TrainedModel model, std::move(kept));
   const uint64_t step = model.text.steps;
   const uint32_t batch = model.text.options.batch;
-  const std::string difference = DifferenceOf(source_->columns(), model.text.columns);
-  if (!difference.empty()) {
-    return FailedPreconditionError(StrCat(kept_.directory(), ": the data of this run ", difference,
-                                          "; give another --path, or remove the directory"));
-  }
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                          OpenToPredict(command_, std::move(model)));
+                          OpenToPredict(command_, std::move(model), exchange_));
   ProgressLines progress(kPredicted);
   const auto show = [&](double fraction, uint64_t samples) {
     progress.Show(fraction, samples);
@@ -117,7 +142,7 @@ Status Evaluations::EvaluateKept() {
   EMBANK_ASSIGN_OR_RETURN(const Scores scores,
                           EvaluateAll(source_.get(), trainer.get(), batch, show));
   best_ = {.loss = scores.loss(), .step = step};
-  std::fprintf(stderr, "the best model, in %s, is that of step %llu: logloss %.5f, auc %.4f\n",
+  std::fprintf(Err(), "the best model, in %s, is that of step %llu: logloss %.5f, auc %.4f\n",
                kept_.directory().c_str(), static_cast<unsigned long long>(step), scores.loss(),
                scores.auc());
   EMBANK_ASSIGN_OR_RETURN(source_, OpenData());
@@ -166,7 +191,7 @@ void Evaluations::Tell() const {
   const std::string best = best_->step == last_step_ ? "the best so far"
                                                      : StrCat("the best is that of step ",
                                                               best_->step, ", ", best_->loss);
-  std::fprintf(stderr, "step %llu  evaluation: logloss %.5f, auc %.4f; %s\n",
+  std::fprintf(Err(), "step %llu  evaluation: logloss %.5f, auc %.4f; %s\n",
                static_cast<unsigned long long>(last_step_), last_.loss(), last_.auc(),
                best.c_str());
 }

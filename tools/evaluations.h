@@ -14,6 +14,7 @@
 #include "tools/train_command.h"
 #include "tools/trained_model.h"
 #include "train/data/click_reader.h"
+#include "train/ranks/exchange.h"
 #include "train/samples/click_source.h"
 #include "train/scores.h"
 #include "train/trainer.h"
@@ -29,14 +30,17 @@ class Evaluations {
     uint64_t step = 0;
   };
 
-  explicit Evaluations(const TrainCommand& command);
+  // The exchange is that of the training; nullptr: there is one rank.
+  Evaluations(const TrainCommand& command, Exchange* exchange);
 
-  // Opens the data, which have the columns of the training, reads their first samples, and
-  // evaluates the best model of an earlier run on them. It comes before the trainer is opened.
-  // INVALID_ARGUMENT names the option. DATA_LOSS: the samples cannot be read.
-  // FAILED_PRECONDITION: there is a best model, and it is of another training. The statuses of
-  // OpenLog, ReadTrainedModel, OpenToPredict and EvaluateAll.
+  // Opens the data, which have the columns of the training, and reads their first samples.
+  // INVALID_ARGUMENT names the option. DATA_LOSS: the samples cannot be read. The statuses of
+  // OpenLog.
   Status Open(const ClickColumns& of_training);
+  // Evaluates the best model of an earlier run on the data, if there is one. It comes before the
+  // trainer is opened. All ranks call it. FAILED_PRECONDITION: it is of another training. The
+  // statuses of ReadTrainedModel, OpenToPredict and EvaluateAll.
+  Status EvaluateKept();
 
   // Whether there are data, and whether they are due behind this step.
   bool has_data() const { return has_data_; }
@@ -66,11 +70,12 @@ class Evaluations {
  private:
   StatusOr<std::unique_ptr<ClickSource>> OpenData();
   Status CheckFirstSamples();
+  StatusOr<TrainedModel> ReadKept() const;
   Status CheckKept(const TrainedModel& kept) const;
-  Status EvaluateKept();
   void Tell() const;
 
   const TrainCommand& command_;
+  Exchange* const exchange_;
   const BestModel kept_;
   bool has_data_ = false;
   const ClickReader* log_ = nullptr;  // the data, if they are a log

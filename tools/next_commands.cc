@@ -43,6 +43,23 @@ std::string ShellWord(const std::string& word) {
   return quoted + "'";
 }
 
+std::string NextCommandsOfRanks(const TrainCommand& command, uint32_t ranks, uint64_t steps,
+                                const std::string& stopped_by) {
+  if (command.job_path.empty()) {
+    return "\nThe model was in memory, and is gone. Give --path DIR to keep one.\n";
+  }
+  const std::string path = ShellWord(command.job_path);
+  const std::string program = command.words.empty() ? "embank-train" : ShellWord(command.words[0]);
+  const std::string start = command.ranks > 1 ? program : StrCat("mpirun -n ", ranks, " ", program);
+  const std::string ranks_option = command.ranks > 1 ? StrCat(" --ranks ", ranks) : std::string();
+  std::string text;
+  if (!stopped_by.empty()) StrAppend(&text, "\nstopped by ", stopped_by, " at step ", steps, "\n");
+  return StrCat(text, "\nThe model is in ", path, ", a directory for each of ", ranks,
+                " ranks, at step ", steps, ".\n  go on     ", start, ranks_option, " --path ", path,
+                TierOptions(command), " --resume --data FILE\n  use it    embank reshard ", path,
+                " --to 1 --out NEW: then evaluate and predict with --path NEW\n");
+}
+
 std::string NextCommands(const TrainCommand& command, uint64_t steps, const std::string& stopped_by,
                          const std::string& best_path, uint64_t best_step) {
   if (command.trainer.store.path.empty()) {

@@ -12,6 +12,11 @@ namespace embank {
 // Returns a word as a shell reads it: in quotation marks where it needs them.
 std::string ShellWord(const std::string& word);
 
+// Returns a paragraph about a training of several ranks that has ended behind this step, with its
+// directory in command.job_path.
+std::string NextCommandsOfRanks(const TrainCommand& command, uint32_t ranks, uint64_t steps,
+                                const std::string& stopped_by);
+
 // Returns a paragraph about a training that has ended behind this step. `stopped_by` names the
 // signal that has stopped it, and is empty otherwise. The model of `best_step` is in `best_path`,
 // unless that is empty.

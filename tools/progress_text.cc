@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include "tools/rank_output.h"
 
 namespace embank {
 namespace {
@@ -39,7 +40,7 @@ void ProgressLines::Show(double fraction, uint64_t count) {
   const double seconds = Seconds();
   if (seconds < next_line_) return;
   next_line_ = seconds + kSecondsPerLine;
-  std::fprintf(stderr, "%s%llu %s, %.0f per second\n", ProgressText(fraction, 0.0, seconds).c_str(),
+  std::fprintf(Err(), "%s%llu %s, %.0f per second\n", ProgressText(fraction, 0.0, seconds).c_str(),
                static_cast<unsigned long long>(count), what_, PerSecond(count));
 }
 

@@ -222,9 +222,9 @@ void AddStoreOptions(CLI::App* app, TrainCommand* command) {
 
 }  // namespace
 
-Status TakeTrainedModel(TrainCommand* command) {
+Status TakeTrainedModel(const std::string& path, TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
-  const StatusOr<TrainedModel> trained = ReadTrainedModel(trainer.store.path);
+  const StatusOr<TrainedModel> trained = ReadTrainedModel(path);
   if (IsNotFound(trained.status())) return OkStatus();
   EMBANK_RETURN_IF_ERROR(trained.status());
   const TrainerOptions& known = trained->text.options;
@@ -395,6 +395,15 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--group-kib", command->group_kib,
                   "rows of a group that a step fetches; the groups follow from it");
   app->add_option("--exclude", trainer.named.excluded, "id features whose rows wait for no group");
+  app->add_option("--ranks", command->ranks,
+                  "trainers in this process, each with a part of the rows; or start the command "
+                  "with mpirun")
+      ->capture_default_str();
+  app->add_option("--replicate", trainer.named.replicated,
+                  "tables of which each rank has all rows, by the names of their id features");
+  app->add_option("--rank-seconds", command->rank_seconds,
+                  "that a rank waits for another one before it ends the job")
+      ->capture_default_str();
   app->add_option("--warmup-steps", trainer.warmup_steps, "that count ids before packs are split")
       ->capture_default_str();
   app->add_flag("--ablation", command->ablation,

@@ -54,6 +54,10 @@ struct TrainCommand {
   std::string dense_optimizer = "adagrad";
   std::string schedule = "constant";
   std::string trace;
+  uint32_t ranks = 1;          // threads of this process; under mpirun it says how many
+  uint64_t rank_seconds = 60;  // that a rank waits for another one
+  std::string job_path;        // the directory above those of all ranks; empty: there is one rank
+  bool takes_signals = true;   // of the ranks of a process one does
   bool forget = false;
   bool resume = false;
   bool no_packing = false;
@@ -64,10 +68,10 @@ struct TrainCommand {
 // Adds the options to a parser, which writes them to *command.
 void AddOptions(CLI::App* app, TrainCommand* command);
 
-// Replaces all options of the model, and the settings, by those of the checkpoint of --path;
+// Replaces all options of the model, and the settings, by those of the checkpoint in `path`;
 // without a checkpoint nothing changes, and a line says so. Parse the command line again then:
 // options that were given stay. Statuses but NOT_FOUND: see ReadTrainedModel.
-Status TakeTrainedModel(TrainCommand* command);
+Status TakeTrainedModel(const std::string& path, TrainCommand* command);
 
 // Checks that options go together and completes those of the trainer. INVALID_ARGUMENT names the
 // option.

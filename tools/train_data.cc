@@ -15,6 +15,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "tools/rank_output.h"
 #include "train/bytes/byte_source.h"
 #include "train/bytes/line_reader.h"
 #include "train/bytes/text_source.h"
@@ -245,9 +246,9 @@ StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& comm
 
 void PrintBroken(const BrokenLines& broken) {
   if (broken.count == 0) return;
-  std::fprintf(stderr, "%llu broken lines were left out; the first of each kind:\n",
+  std::fprintf(Err(), "%llu broken lines were left out; the first of each kind:\n",
                static_cast<unsigned long long>(broken.count));
-  for (const std::string& text : TextsOf(broken)) std::fprintf(stderr, "  %s\n", text.c_str());
+  for (const std::string& text : TextsOf(broken)) std::fprintf(Err(), "  %s\n", text.c_str());
 }
 
 Status NoSample(const char* option, std::span<const std::string> words, const char* of) {

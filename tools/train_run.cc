@@ -18,6 +18,7 @@
 #include "store/table/table.h"
 #include "tools/next_commands.h"
 #include "tools/progress_text.h"
+#include "tools/rank_output.h"
 #include "tools/row_checksum.h"
 #include "tools/text_file.h"
 #include "tools/train_data.h"
@@ -25,6 +26,7 @@
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
 #include "train/pipeline/trace_picture.h"
+#include "train/ranks/gathered_texts.h"
 #include "train/rate_schedule.h"
 #include "train/samples/shuffled_samples.h"
 
@@ -69,7 +71,7 @@ Status TrainRun::Execute() {
   return OfData(done);
 }
 
-Status TrainRun::Open() {
+Status TrainRun::OpenData(ClickColumns* columns) {
   if (command_.epochs > 1 && AreReadOnce(command_.data)) {
     return InvalidArgumentError(
         "--epochs: a pipe or standard input gives its lines once; give a file, or one epoch");
@@ -77,12 +79,19 @@ Status TrainRun::Open() {
   EMBANK_ASSIGN_OR_RETURN(
       source_, Epochs::Open([this](uint32_t epoch) { return OpenEpoch(epoch); }, command_.epochs));
   EMBANK_RETURN_IF_ERROR(evaluations_.Open(source_->columns()));
-  ClickColumns columns = source_->columns();
-  EMBANK_ASSIGN_OR_RETURN(columns.data, NameOfData(command_, log_));
-  EMBANK_ASSIGN_OR_RETURN(columns.format, FormatOfData(command_));
-  EMBANK_RETURN_IF_ERROR(CheckOrder(command_, columns.data));
-  EMBANK_RETURN_IF_ERROR(CheckNew());
-  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(command_.trainer, columns);
+  *columns = source_->columns();
+  EMBANK_ASSIGN_OR_RETURN(columns->data, NameOfData(command_, log_));
+  EMBANK_ASSIGN_OR_RETURN(columns->format, FormatOfData(command_));
+  EMBANK_RETURN_IF_ERROR(CheckOrder(command_, columns->data));
+  return CheckNew();
+}
+
+Status TrainRun::Open() {
+  ClickColumns columns;
+  const Status opened = OpenData(&columns);
+  EMBANK_RETURN_IF_ERROR(exchange_ == nullptr ? opened : Agree(exchange_, opened));
+  EMBANK_RETURN_IF_ERROR(evaluations_.EvaluateKept());
+  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(command_.trainer, columns, exchange_);
   if (!trainer.ok()) return WhyOther(trainer.status());
   trainer_ = *std::move(trainer);
   return OkStatus();
@@ -93,6 +102,7 @@ Status TrainRun::CheckNew() const {
   const std::string& path = command_.trainer.store.path;
   if (command_.resume || path.empty()) return OkStatus();
   const StatusOr<TrainedModel> trained = ReadTrainedModel(path);
+  if (IsFailedPrecondition(trained.status())) return trained.status();
   // Where it cannot be read, the trainer says why.
   if (!trained.ok() || trained->text.steps == 0) return OkStatus();
   return FailedPreconditionError(StrCat("--path: ", path, " has a checkpoint of step ",
@@ -121,20 +131,20 @@ StatusOr<std::unique_ptr<ClickSource>> TrainRun::OpenEpoch(uint32_t epoch) {
 Status TrainRun::GoOn() {
   if (trainer_->steps() == 0) {
     if (command_.resume) {
-      std::fprintf(stderr, "--resume: %s has no checkpoint: a new training of model %s begins\n",
+      std::fprintf(Err(), "--resume: %s has no checkpoint: a new training of model %s begins\n",
                    command_.trainer.store.path.c_str(), command_.model.c_str());
     }
     return OkStatus();
   }
-  std::fprintf(stderr, "goes on behind step %llu%s\n",
+  std::fprintf(Err(), "goes on behind step %llu%s\n",
                static_cast<unsigned long long>(trainer_->steps()),
                trainer_->position() == 0 ? ", at the beginning of the data" : "");
   for (const std::string& change : trainer_->changes()) {
-    std::fprintf(stderr, "%s\n", change.c_str());
+    std::fprintf(Err(), "%s\n", change.c_str());
   }
   const uint64_t rows_lost = trainer_->store().checkpoints()->Report().rows_lost;
   if (rows_lost > 0) {
-    std::fprintf(stderr,
+    std::fprintf(Err(),
                  "%llu rows of the store were lost before that step: keys of theirs begin anew\n",
                  static_cast<unsigned long long>(rows_lost));
   }
@@ -175,7 +185,7 @@ bool TrainRun::CountsLines() const { return log_ != nullptr && command_.shuffle 
 
 // A person whose data only seem to be those of the checkpoint sees it here.
 void TrainRun::TellSkip() const {
-  std::fprintf(stderr, "skips the first %llu %s of %s, which were trained\n",
+  std::fprintf(Err(), "skips the first %llu %s of %s, which were trained\n",
                static_cast<unsigned long long>(Epochs::InEpoch(trainer_->position())),
                CountsLines() ? "lines" : "samples",
                log_ != nullptr ? TextOfFiles(command_.data).c_str() : command_.generate.c_str());
@@ -221,7 +231,8 @@ void TrainRun::TakeFigures() {
   figures.rows_read_per_step = per_step(work.rows_read);
   figures.split = {.lookup = work.split.lookup - split_before_.lookup,
                    .dense = work.split.dense - split_before_.dense,
-                   .gradients = work.split.gradients - split_before_.gradients};
+                   .gradients = work.split.gradients - split_before_.gradients,
+                   .link = work.split.link - split_before_.link};
   figures.rows = CountRows(*trainer_);
   figures.answers = work.answers;
 }
@@ -231,7 +242,8 @@ Status TrainRun::Train() {
   BeginTiming();
   BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch);
   // A run in memory has nothing to save: a signal ends it.
-  if (trainer_->store().checkpoints() != nullptr) signals_.emplace();
+  const bool takes_signals = exchange_ == nullptr || command_.takes_signals;
+  if (trainer_->store().checkpoints() != nullptr && takes_signals) signals_.emplace();
   if (trainer_->steps() > 0) saved_step_ = trainer_->steps();
   position_ = batches.position();
   if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate();
@@ -245,8 +257,7 @@ Status TrainRun::Train() {
     if (batch == nullptr) {
       if (trainer_->steps() == 0) return NoSample("--data", command_.data, "training");
       if (steps_ == 0) {
-        std::fputs("all of the data have been trained: give other data, or more --epochs\n",
-                   stderr);
+        std::fputs("all of the data have been trained: give other data, or more --epochs\n", Err());
       }
       break;
     }
@@ -281,8 +292,9 @@ Status TrainRun::Train() {
 }
 
 void TrainRun::NoteSignal(const char* what) {
-  stopped_by_ = signals_->received();
-  std::fprintf(stderr, "%s behind step %llu: %s\n", stopped_by_.c_str(),
+  const char* const received = signals_ ? signals_->received() : nullptr;
+  stopped_by_ = received != nullptr ? received : "a signal";
+  std::fprintf(Err(), "%s behind step %llu: %s\n", stopped_by_.c_str(),
                static_cast<unsigned long long>(trainer_->steps()), what);
 }
 
@@ -302,6 +314,7 @@ bool TrainRun::IsDone() const {
 
 Status TrainRun::Step(const ClickBatch& batch) {
   TellZeroRates();
+  TakeSignal();
   std::vector<float> logits;
   const StatusOr<double> loss = trainer_->Step(batch, &logits);
   if (IsOutOfRange(loss.status())) return SaveBatch(batch, loss.status());
@@ -323,7 +336,7 @@ void TrainRun::TellZeroRates() const {
   const uint64_t step = trainer_->steps();
   const bool is_first = steps_ == 0 || RateFactor(schedule, step - 1) > 0.0f;
   if (!is_first || RateFactor(schedule, step) > 0.0f) return;
-  std::fprintf(stderr,
+  std::fprintf(Err(),
                "after step %llu both learning rates are 0 by the schedule \"%s\": the model learns "
                "nothing more; give --schedule constant, more --schedule-steps, or a larger "
                "--schedule-factor\n",
@@ -347,7 +360,11 @@ void TrainRun::Evaluate() {
   const uint64_t begin_ns = SteadyClock()->NowNs();
   const TrainWork before = CountWork(trainer_.get());
   const Status evaluated = evaluations_.Evaluate(
-      trainer_.get(), [this] { return Save(); }, [this] { return !IsStopped(); });
+      trainer_.get(), [this] { return Save(); },
+      [this] {
+        TakeSignal();
+        return !IsStopped();
+      });
   evaluation_work_ += CountWork(trainer_.get());
   evaluation_work_ -= before;
   begin_ns_ += SteadyClock()->NowNs() - begin_ns;
@@ -355,7 +372,17 @@ void TrainRun::Evaluate() {
   if (!IsCancelled(evaluated)) failure_ = evaluated;
 }
 
-bool TrainRun::IsStopped() const { return signals_ && signals_->received() != nullptr; }
+// All ranks end behind the same step.
+void TrainRun::TakeSignal() {
+  if (exchange_ != nullptr && signals_ && signals_->received() != nullptr) {
+    trainer_->team()->set_wants_end();
+  }
+}
+
+bool TrainRun::IsStopped() const {
+  if (exchange_ != nullptr) return trainer_->team()->verdict().wants_end;
+  return signals_ && signals_->received() != nullptr;
+}
 
 // The part of the run that is done, 0 to 1.
 double TrainRun::Fraction() const {
@@ -376,7 +403,7 @@ void TrainRun::Show() {
                                    : StrCat("  not finite ", left.rows, " steps of rows, ",
                                             left.dense_steps, " of dense parameters");
   const StoreOptions& store = trainer_->store().options();
-  std::fprintf(stderr,
+  std::fprintf(Err(),
                "step %llu  %s%.0f samples/s  logloss %.5f  auc %.4f  rows %s  hit ratio %s%s\n",
                static_cast<unsigned long long>(trainer_->steps()),
                ProgressText(Fraction(), fraction_before_, seconds).c_str(),
@@ -389,60 +416,77 @@ void TrainRun::Show() {
 void TrainRun::Print() const {
   const StepSeconds& split = figures_.split;
   const StoreOptions& store = trainer_->store().options();
-  std::printf("embank-train %s\n", command_.model.c_str());
-  std::printf("  steps          %llu, %llu samples in this run\n",
-              static_cast<unsigned long long>(trainer_->steps()),
-              static_cast<unsigned long long>(scores_.samples()));
-  std::printf("  samples/s      %.0f\n", figures_.samples_per_second);
-  std::printf("  logloss, auc   %.5f, %.4f of the samples before their steps\n", scores_.loss(),
-              scores_.auc());
+  std::fprintf(Out(), "embank-train %s\n", command_.model.c_str());
+  std::fprintf(Out(), "  steps          %llu, %llu samples in this run\n",
+               static_cast<unsigned long long>(trainer_->steps()),
+               static_cast<unsigned long long>(scores_.samples()));
+  std::fprintf(Out(), "  samples/s      %.0f\n", figures_.samples_per_second);
+  std::fprintf(Out(), "  logloss, auc   %.5f, %.4f of the samples before their steps\n",
+               scores_.loss(), scores_.auc());
   PrintEvaluations();
-  std::printf("  seconds        lookup %.2f, dense %.2f, gradients %.2f, all %.2f\n", split.lookup,
-              split.dense, split.gradients, figures_.seconds);
-  std::printf("  operations     %.1f per step, %zu packs, %zu micro-batches\n",
-              figures_.operations_per_step, trainer_->plan().packs().size(),
-              trainer_->plan().micro_batches().size());
-  std::printf("  rows           %s\n", TextOf(figures_.rows, store).c_str());
+  std::fprintf(Out(), "  seconds        lookup %.2f, dense %.2f, gradients %.2f, all %.2f\n",
+               split.lookup, split.dense, split.gradients, figures_.seconds);
+  std::fprintf(Out(), "  operations     %.1f per step, %zu packs, %zu micro-batches\n",
+               figures_.operations_per_step, trainer_->plan().packs().size(),
+               trainer_->plan().micro_batches().size());
+  std::fprintf(Out(), "  rows           %s\n", TextOf(figures_.rows, store).c_str());
   if (!trainer_->store().logs()->empty()) {
-    std::printf("  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
+    std::fprintf(Out(), "  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
   }
   if (const Trainer::LeftOut left = trainer_->left_out(); left.rows + left.dense_steps > 0) {
-    std::printf("  not finite     %llu steps of rows and %llu of dense parameters left out\n",
-                static_cast<unsigned long long>(left.rows),
-                static_cast<unsigned long long>(left.dense_steps));
+    std::fprintf(Out(),
+                 "  not finite     %llu steps of rows and %llu of dense parameters left out\n",
+                 static_cast<unsigned long long>(left.rows),
+                 static_cast<unsigned long long>(left.dense_steps));
   }
   const TierAnswers& answers = figures_.answers;
-  std::printf("  hit ratio      %s of %llu lookups; %.3f new\n", TextOf(answers, store).c_str(),
-              static_cast<unsigned long long>(answers.lookups), answers.RatioOf(answers.created));
+  std::fprintf(Out(), "  hit ratio      %s of %llu lookups; %.3f new\n",
+               TextOf(answers, store).c_str(), static_cast<unsigned long long>(answers.lookups),
+               answers.RatioOf(answers.created));
   if (!trainer_->store().logs()->empty()) {
     const std::string of_pmem =
         store.pmem_path.empty() ? "" : StrCat(answers.prefetched_pmem, " rows of PMem and ");
-    std::printf("  prefetched     %s%llu rows of SSD, found in DRAM\n", of_pmem.c_str(),
-                static_cast<unsigned long long>(answers.prefetched_ssd));
+    std::fprintf(Out(), "  prefetched     %s%llu rows of SSD, found in DRAM\n", of_pmem.c_str(),
+                 static_cast<unsigned long long>(answers.prefetched_ssd));
   }
+  if (exchange_ != nullptr) return PrintRanks();
   const std::string best_directory = evaluations_.best() ? evaluations_.best_directory() : "";
   const uint64_t best_step = evaluations_.best() ? evaluations_.best()->step : 0;
   std::fputs(
       NextCommands(command_, trainer_->steps(), stopped_by_, best_directory, best_step).c_str(),
-      stdout);
+      Out());
+}
+
+void TrainRun::PrintRanks() const {
+  const RankTeam::DenseBytes bytes = trainer_->team()->dense_bytes();
+  std::fprintf(
+      Out(),
+      "  ranks          %u: rows, hits and seconds are those of rank 0; link %.2f s; dense "
+      "sums %.1f MB, %.1f of them beside the backward pass\n",
+      exchange_->ranks(), figures_.split.link, static_cast<double>(bytes.all) * 1e-6,
+      static_cast<double>(bytes.early) * 1e-6);
+  std::fputs(
+      NextCommandsOfRanks(command_, exchange_->ranks(), trainer_->steps(), stopped_by_).c_str(),
+      Out());
 }
 
 void TrainRun::PrintEvaluations() const {
   const Scores& last = evaluations_.last();
   if (last.samples() == 0) return;
-  std::printf("  evaluation     %.5f, %.4f of %llu samples behind step %llu", last.loss(),
-              last.auc(), static_cast<unsigned long long>(last.samples()),
-              static_cast<unsigned long long>(evaluations_.last_step()));
+  std::fprintf(Out(), "  evaluation     %.5f, %.4f of %llu samples behind step %llu", last.loss(),
+               last.auc(), static_cast<unsigned long long>(last.samples()),
+               static_cast<unsigned long long>(evaluations_.last_step()));
   if (evaluations_.best_auc() > 0.0) {
-    std::printf("; the best AUC is %.4f", evaluations_.best_auc());
+    std::fprintf(Out(), "; the best AUC is %.4f", evaluations_.best_auc());
   }
-  std::printf("\n");
+  std::fprintf(Out(), "\n");
   if (command_.eval_every == 0) return;
-  std::printf("  best of them   %.5f behind step %llu\n", evaluations_.best()->loss,
-              static_cast<unsigned long long>(evaluations_.best()->step));
+  std::fprintf(Out(), "  best of them   %.5f behind step %llu\n", evaluations_.best()->loss,
+               static_cast<unsigned long long>(evaluations_.best()->step));
   if (!evaluations_.IsOver()) return;
-  std::printf("  stopped        %llu evaluations were no better; --patience has their number\n",
-              static_cast<unsigned long long>(command_.patience));
+  std::fprintf(Out(),
+               "  stopped        %llu evaluations were no better; --patience has their number\n",
+               static_cast<unsigned long long>(command_.patience));
 }
 
 Status TrainRun::WriteJson() const {
@@ -471,6 +515,11 @@ Status TrainRun::WriteJson() const {
             ", \"rows_read_per_step\": ", figures_.rows_read_per_step, ", \"packs\": ", packs(),
             ", \"micro_batches\": ", trainer_->plan().micro_batches().size());
   StrAppend(&text, ", \"weights_crc32c\": ", WeightsCrc32c());
+  if (exchange_ != nullptr) {
+    const RankTeam::DenseBytes bytes = trainer_->team()->dense_bytes();
+    StrAppend(&text, ", \"ranks\": ", exchange_->ranks(), ", \"link_seconds\": ", split.link,
+              ", \"dense_sum_bytes\": ", bytes.all, ", \"early_dense_sum_bytes\": ", bytes.early);
+  }
   if (!stopped_by_.empty()) StrAppend(&text, ", \"stopped_by\": \"", stopped_by_, "\"");
   const Trainer::LeftOut left_out = trainer_->left_out();
   StrAppend(&text, ", \"not_finite\": {\"rows\": ", left_out.rows,

@@ -14,6 +14,7 @@
 #include "tools/train_command.h"
 #include "tools/train_figures.h"
 #include "train/data/click_reader.h"
+#include "train/ranks/exchange.h"
 #include "train/samples/epochs.h"
 #include "train/scores.h"
 #include "train/trainer.h"
@@ -23,7 +24,10 @@ namespace embank {
 // One thread.
 class TrainRun {
  public:
-  explicit TrainRun(const TrainCommand& command) : command_(command), evaluations_(command) {}
+  // With several ranks this is the run of one, all of which make the same calls. The exchange
+  // outlives it; nullptr: there is one rank.
+  explicit TrainRun(const TrainCommand& command, Exchange* exchange = nullptr)
+      : command_(command), exchange_(exchange), evaluations_(command, exchange) {}
 
   // Trains, evaluates and reports. A signal (StopSignals) ends a training with --path in a
   // checkpoint and its report, without an evaluation. INVALID_ARGUMENT: the options are wrong, and
@@ -43,6 +47,7 @@ class TrainRun {
 
  private:
   Status Open();
+  Status OpenData(ClickColumns* columns);
   StatusOr<std::unique_ptr<ClickSource>> OpenEpoch(uint32_t epoch);
   Status CheckNew() const;
   Status GoOn();
@@ -56,6 +61,7 @@ class TrainRun {
   Status Save();
   void Evaluate();
   void NoteSignal(const char* what);
+  void TakeSignal();
   bool IsStopped() const;
   TrainWork StepWork() const;
   void BeginTiming();
@@ -63,12 +69,14 @@ class TrainRun {
   void Show();
   double Fraction() const;
   void Print() const;
+  void PrintRanks() const;
   void PrintEvaluations() const;
   Status WriteJson() const;
   bool IsDone() const;
   const BrokenLines& Broken() const;
 
   const TrainCommand& command_;
+  Exchange* const exchange_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<Epochs> source_;
   ClickReader* log_ = nullptr;  // that of the present epoch, if it is a file

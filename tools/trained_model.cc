@@ -1,5 +1,6 @@
 #include "tools/trained_model.h"
 
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -14,6 +15,13 @@ namespace embank {
 StatusOr<TrainedModel> ReadTrainedModel(const std::string& path) {
   const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
   StatusOr<Manifest> read = ReadNewestManifest(files.get(), path);
+  if (IsNotFound(read.status()) && std::filesystem::is_directory(path + "/rank-0")) {
+    return FailedPreconditionError(
+        StrCat("--path: ", path,
+               " has the directories of several ranks: start as many, or join "
+               "them with embank reshard ",
+               path, " --to 1 --out NEW"));
+  }
   if (IsNotFound(read.status())) {
     return NotFoundError(StrCat("--path: there is no model in ", path,
                                 ", which is no store; give the directory of a training"));
@@ -40,7 +48,8 @@ StatusOr<TrainedModel> ReadTrainedModel(const std::string& path) {
   return model;
 }
 
-StatusOr<std::unique_ptr<Trainer>> OpenToPredict(const TrainCommand& command, TrainedModel model) {
+StatusOr<std::unique_ptr<Trainer>> OpenToPredict(const TrainCommand& command, TrainedModel model,
+                                                 Exchange* exchange) {
   TrainerOptions options = std::move(model.text.options);
   options.threads = command.trainer.threads;
   options.store.worker_threads = command.trainer.threads;
@@ -49,7 +58,7 @@ StatusOr<std::unique_ptr<Trainer>> OpenToPredict(const TrainCommand& command, Tr
       pmem_path.empty() || model.pmem_path.empty() ? model.pmem_path : pmem_path;
   EMBANK_ASSIGN_OR_RETURN(options.store.dram_bytes, DramBytes(command));
   options.store.read_only = true;
-  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, model.text.columns);
+  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, model.text.columns, exchange);
   if (!IsUnavailable(trainer.status())) return trainer;
   return UnavailableError(StrCat("--", trainer.status().message(),
                                  ": wait for the end of its training, or use an export"));

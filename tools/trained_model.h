@@ -28,7 +28,9 @@ StatusOr<TrainedModel> ReadTrainedModel(const std::string& path);
 
 // Opens a trainer that predicts alone, with the threads, the memory and, if it is given, the PMem
 // of a command. UNAVAILABLE: the store is open to be changed. The statuses of Trainer::Open.
-StatusOr<std::unique_ptr<Trainer>> OpenToPredict(const TrainCommand& command, TrainedModel model);
+// With several ranks all call it, each with the model of its directory.
+StatusOr<std::unique_ptr<Trainer>> OpenToPredict(const TrainCommand& command, TrainedModel model,
+                                                 Exchange* exchange = nullptr);
 
 }  // namespace embank
 

@@ -390,14 +390,6 @@ TEST(KillTrain, AStoppedPredictionLeavesNoPart) {
   EXPECT_FALSE(std::filesystem::exists(scores));
 }
 
-// The processor time of a program so far, in its own code.
-double UserSeconds(pid_t child) {
-  std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
-  std::string word;
-  for (int field = 1; field <= 14; ++field) stat >> word;  // utime
-  return std::stod(word) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
 // Whichever it is: a person who wants a program to end presses what comes to hand.
 TEST(KillTrain, ASecondSignalEndsItAtOnce) {
   const sigset_t ended = EndsOfChildren();

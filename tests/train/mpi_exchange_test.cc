@@ -1,18 +1,16 @@
 // Ranks that are processes under MPI: the contract of exchanges, and how a job ends. Each test is a
-// job of mpi_ranks. Without MPI the tests are skipped, unless EMBANK_TEST_NEED_MPI is set, as
-// ./test.sh does, which has installed the packages.
+// job of mpi_ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "base/str_cat.h"
-#include "tests/support/program.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/train/exchange_contract.h"
+#include "tests/train/mpi_job.h"
 #include "tests/train/train_program.h"
 #include "train/ranks/mpi_module.h"
 
@@ -28,33 +26,17 @@ struct Job {
   uint64_t time_limit_ms = 15'000;
 };
 
-class MpiExchange : public testing::Test {
+class MpiExchange : public MpiTest {
  protected:
-  void SetUp() override {
-    const char* const needed = std::getenv("EMBANK_TEST_NEED_MPI");
-    const std::string missing = Missing();
-    if (missing.empty()) return;
-    if (needed != nullptr) FAIL() << missing;
-    GTEST_SKIP() << missing;
-  }
-
-  // Ranks have no core of their own: more ranks than cores must yield, and root may be the user.
   static Ended Run(const Job& job) {
     const ScratchDirectory directory;
     const std::string marks = directory.path() + "/marks";
     WriteFile(marks, std::string(sizeof(RankMarks) * ExchangeContract().size(), '\0'));
-    for (const char* const name : {"OMPI_MCA_mpi_yield_when_idle", "OMPI_ALLOW_RUN_AS_ROOT",
-                                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT",
-                                   "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"}) {
-      setenv(name, "1", 1);
-    }
     const char* const program = std::getenv("EMBANK_MPI_RANKS");
     EXPECT_NE(program, nullptr) << "EMBANK_MPI_RANKS must name the program (ctest sets it)";
     if (program == nullptr) return {};
-    return RunProgram(
-        "EMBANK_MPIRUN",
-        StrCat("-n ", job.ranks, " --timeout 60 --oversubscribe --bind-to none ", program, " ",
-               job.name, " ", marks, " ", job.message_units, " ", job.time_limit_ms));
+    return RunMpiJob(job.ranks, StrCat(program, " ", job.name, " ", marks, " ", job.message_units,
+                                       " ", job.time_limit_ms));
   }
 
   // Expects that a job fails within 10 s and says `words`.
@@ -66,20 +48,6 @@ class MpiExchange : public testing::Test {
     EXPECT_THAT(ended.output, HasSubstr(words));
     EXPECT_THAT(ended.output, testing::Not(HasSubstr("goes on")));
     EXPECT_LT(taken.count(), 10.0) << ended.output;
-  }
-
- private:
-  // Why there is no MPI, or "".
-  static std::string Missing() {
-    if (std::getenv("EMBANK_MPI_MODULE") == nullptr) {
-      return "libembank_mpi.so is not built: libopenmpi-dev was not installed when the build was "
-             "configured";
-    }
-    const char* const mpirun = std::getenv("EMBANK_MPIRUN");
-    if (mpirun == nullptr || !std::filesystem::exists(mpirun)) {
-      return "there is no mpirun: the package openmpi-bin is not installed";
-    }
-    return "";
   }
 };
 

@@ -2,6 +2,9 @@
 #ifndef EMBANK_TESTS_TRAIN_TRAIN_PROGRAM_H_
 #define EMBANK_TESTS_TRAIN_TRAIN_PROGRAM_H_
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -44,6 +47,14 @@ inline double NumberOf(const std::string& json, const std::string& name) {
 
 inline void WriteFile(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
+}
+
+// The processor time of a process so far, in its own code; less than 0: it has ended.
+inline double UserSeconds(pid_t process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string word;
+  for (int field = 1; field <= 14; ++field) stat >> word;  // utime
+  return stat ? std::stod(word) / static_cast<double>(sysconf(_SC_CLK_TCK)) : -1.0;
 }
 
 // Lines in Criteo's format; line `broken` has no label.

@@ -1,0 +1,223 @@
+// embank-train on several ranks: threads of one process, and processes under mpirun.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/str_cat.h"
+#include "tests/support/environment.h"
+#include "tests/support/random.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/train/mpi_job.h"
+#include "tests/train/train_program.h"
+
+namespace embank::test::rank_command_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kModel =
+    "--generate criteo-kaggle --divisor 3000 --batch 100 --dim 4 --model wide-deep "
+    "--micro-batches 2 ";
+const std::string kData = StrCat(kModel, "--samples 12000 ");
+
+class Trainings {
+ protected:
+  // Trains with these options, and returns the dense parameters.
+  std::string WeightsOf(const std::string& options, uint32_t mpi_ranks = 0) const {
+    const std::string weights = directory_.path() + "/weights";
+    const std::string words = StrCat(kData, options, " --weights ", weights);
+    const Ended ended = mpi_ranks == 0
+                            ? Train(words)
+                            : RunMpiJob(mpi_ranks, StrCat(std::getenv("EMBANK_TRAIN"), " ", words));
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return TextIn(weights);
+  }
+  std::string Path(const std::string& name) const {
+    return StrCat("--path ", directory_.path(), "/", name);
+  }
+
+  const ScratchDirectory directory_;
+};
+
+class RankCommand : public testing::Test, protected Trainings {};
+class MpiCommand : public MpiTest, protected Trainings {};
+
+TEST_F(RankCommand, HasTheWeightsOfOneRank) {
+  const std::string one = WeightsOf("");
+  EXPECT_GT(one.size(), 1000u);
+  for (const uint32_t ranks : {2, 4}) {
+    EXPECT_EQ(WeightsOf(StrCat("--ranks ", ranks, " --replicate C3")), one) << ranks;
+  }
+}
+
+TEST_F(MpiCommand, HasTheWeightsOfOneRank) {
+  const std::string one = WeightsOf("");
+  for (const uint32_t ranks : {1, 2, 4}) {
+    EXPECT_EQ(WeightsOf("--replicate C3", ranks), one) << ranks;
+  }
+}
+
+TEST_F(MpiCommand, GoesOnWhereThreadsWere) {
+  const std::string whole = WeightsOf("--eval-samples 1000 --eval-every 30");
+  // Threads and processes have the same directories.
+  const std::string options = Path("job") + " --dram-mib 48 --eval-samples 1000 --eval-every 30";
+  WeightsOf(options + " --ranks 2 --steps 50 --checkpoint-every 20");
+  EXPECT_EQ(WeightsOf(options + " --resume", 2), whole);
+  for (const char* const rank : {"rank-0", "rank-1", "rank-0.best", "rank-1.best"}) {
+    EXPECT_TRUE(std::filesystem::is_directory(StrCat(directory_.path(), "/job/", rank))) << rank;
+  }
+}
+
+// The processes of a job whose command line has a word, without mpirun.
+std::vector<pid_t> ProcessesWith(const std::string& word) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "cmdline");
+    const std::string line((std::istreambuf_iterator<char>(file)), {});
+    const std::string program = std::filesystem::path(line.c_str()).filename().string();
+    if (program == "embank-train" && line.find(word) != std::string::npos) {
+      found.push_back(std::stoi(name));
+    }
+  }
+  return found;
+}
+
+// Waits until a process has worked so long, or has ended.
+void WaitForWork(pid_t process, double seconds) {
+  while (true) {
+    const double worked = UserSeconds(process);
+    if (worked < 0.0 || worked >= seconds) return;
+    std::this_thread::yield();
+  }
+}
+
+// Each job is killed at a random moment of one of its ranks, and the next one goes on.
+TEST_F(MpiCommand, AKilledRankEndsTheJobAndTheNextStartGoesOn) {
+  const std::string whole = WeightsOf("");
+  const std::string path = directory_.path() + "/killed";
+  const std::string weights = directory_.path() + "/killed.weights";
+  const std::string command =
+      StrCat(std::getenv("EMBANK_TRAIN"), " ", kData, " --resume --checkpoint-every 3 --path ",
+             path, " --weights ", weights);
+  const uint64_t kills_wanted = 5 * TestScale();
+  Random random(2);
+  uint64_t kills = 0;
+  for (bool is_over = false; !is_over;) {
+    Ended ended;
+    std::thread job([&] { ended = RunMpiJob(2, command); });
+    std::chrono::steady_clock::time_point killed;
+    if (kills < kills_wanted) {
+      std::vector<pid_t> ranks;
+      while (ranks.size() < 2) ranks = ProcessesWith(path);
+      WaitForWork(ranks[0], static_cast<double>(random.Bits() % 60) * 0.01);
+      ranks = ProcessesWith(path);
+      killed = std::chrono::steady_clock::now();
+      if (!ranks.empty()) kill(ranks[random.Bits() % ranks.size()], SIGKILL);
+    }
+    job.join();
+    is_over = ended.exit_code == 0;
+    if (is_over) break;
+    ++kills;
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - killed;
+    EXPECT_LT(taken.count(), 10.0) << ended.output;
+    ASSERT_LE(kills, kills_wanted) << ended.output;
+  }
+  EXPECT_GT(kills, 0u);
+  EXPECT_EQ(TextIn(weights), whole);
+}
+
+TEST_F(RankCommand, ASignalEndsAllRanksInOneCheckpoint) {
+  const std::string path = directory_.path() + "/stopped";
+  Ended ended;
+  std::atomic<bool> has_ended{false};
+  std::thread job([&] {
+    ended = Train(StrCat(kModel, "--ranks 2 --samples 100000000 --path ", path));
+    has_ended = true;
+  });
+  while (!has_ended && !std::filesystem::exists(path + "/rank-1")) std::this_thread::yield();
+  for (const pid_t process : ProcessesWith(path)) {
+    WaitForWork(process, 0.3);
+    kill(process, SIGTERM);
+  }
+  job.join();
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("stopped by SIGTERM"), HasSubstr("of 2 ranks")));
+  const size_t at = ended.output.find(" ranks, at step ");
+  ASSERT_NE(at, std::string::npos) << ended.output;
+  const int step = std::stoi(ended.output.substr(at + 16));
+  const std::string options = StrCat(kModel, "--samples 100000000 --steps ", step + 5);
+  const std::string json = directory_.path() + "/json";
+  const Ended whole = Train(StrCat(options, " --json ", json));
+  EXPECT_EQ(whole.exit_code, 0) << whole.output;
+  const double weights = NumberOf(TextIn(json), "weights_crc32c");
+  const Ended again = Train(StrCat(options, " --json ", json, " --ranks 2 --resume --path ", path));
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(NumberOf(TextIn(json), "weights_crc32c"), weights);
+  EXPECT_EQ(NumberOf(TextIn(json), "ranks"), 2);
+}
+
+TEST_F(RankCommand, WrongInputsAreNamed) {
+  WeightsOf(Path("one") + " --steps 2");
+  WeightsOf(Path("two") + " --ranks 2 --steps 2");
+  const struct {
+    const char* options;
+    std::string directory;
+    std::vector<std::string> words;
+  } cases[] = {
+      {"--ranks 0", "", {"--ranks is 0", "1 to 256"}},
+      {"--ranks 257", "", {"--ranks is 257", "1 to 256"}},
+      {"--ranks 3", "", {"slices is 8", "3 ranks", "power of two"}},
+      {"--ranks 16", "", {"slices is 8", "16 ranks"}},
+      {"--ranks 2 --slices 6", "", {"slices is 6", "power of two"}},
+      {"--ranks 2 --ablation", "", {"--ablation"}},
+      {"--ranks 2 --replicate C99", "", {"\"C99\""}},
+      {"--ranks 2", "one", {"has the model of one rank", "embank reshard"}},
+      {"--ranks 2 --resume", "one", {"has the model of one rank", "embank reshard"}},
+      {"--ranks 4 --resume", "two", {"a job of 2 ranks", "has 4", "embank reshard"}},
+      {"--ranks 2", "two", {"has a checkpoint of step 2", "--resume"}},
+      {"--resume", "two", {"directories of several ranks", "embank reshard"}},
+      {"", "two", {"directories of several ranks", "embank reshard"}},
+      {"--resume", "two/rank-1", {"rank 1 of 2 alone"}},
+  };
+  for (const auto& one : cases) {
+    const std::string path = one.directory.empty() ? "" : " " + Path(one.directory);
+    const Ended ended = Train(StrCat(kData, one.options, path));
+    EXPECT_NE(ended.exit_code, 0) << one.options << path;
+    for (const std::string& word : one.words) {
+      EXPECT_THAT(ended.output, HasSubstr(word)) << one.options << path;
+    }
+    EXPECT_EQ(CountOf(ended.output, "embank-train: "), 1u) << ended.output;
+  }
+  const Ended piped = Train("--data - --ranks 2 < /dev/null");
+  EXPECT_THAT(piped.output, HasSubstr("--ranks: a pipe or standard input"));
+}
+
+TEST_F(MpiCommand, RanksAreMpiruns) {
+  const Ended both = RunMpiJob(2, StrCat(std::getenv("EMBANK_TRAIN"), " ", kData, "--ranks 2"));
+  EXPECT_NE(both.exit_code, 0);
+  EXPECT_THAT(both.output, HasSubstr("mpirun says how many"));
+}
+
+// Ranks whose files differ would not make the same steps.
+TEST_F(RankCommand, ADirectoryThatIsMissingIsNamed) {
+  WeightsOf(Path("job") + " --ranks 2 --steps 3");
+  std::filesystem::remove_all(directory_.path() + "/job/rank-1");
+  const Ended ended = Train(StrCat(kData, Path("job"), " --ranks 2 --resume"));
+  EXPECT_THAT(ended.output, HasSubstr("rank 1 has no checkpoint, and rank 0 one of step 3"));
+}
+
+}  // namespace
+}  // namespace embank::test::rank_command_test
