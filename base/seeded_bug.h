@@ -83,6 +83,17 @@ enum class SeededBug {
   kBarrierInsideStep,   // a checkpoint may begin between two tables of a packed call
   kPinLapsesEarly,      // pins lapse before the step of their rows
   kFusedAcrossClasses,  // an operation does primitives of two resources
+  // Ranks.
+  kOwnerByHashBits,           // the owner of a row follows from bits of its hash
+  kOwnerRuleDiffers,          // one rank has another rule
+  kCountsSwapped,             // the numbers of ids stand in another order than the ids
+  kPlanDiffers,               // one rank has other packs
+  kVoteLeftOut,               // ranks do not vote before they update rows
+  kExchangesInAnotherOrder,   // operations of the link begin as soon as they are ready
+  kBucketSummedTwice,         // the slices of a bucket are added twice
+  kCheckpointWithoutBarrier,  // a rank starts one before the others have finished the former
+  kNewestBySequence,          // a rank goes on at its newest checkpoint, whatever its step
+  kPaddingNotZeroed,          // a part is sent with bytes of an earlier batch
   // Numbers.
   kNotFiniteStepMade,      // a step is made though its results are not finite
   kGradientCallsNotSaved,  // a checkpoint leaves the number of gradient calls out

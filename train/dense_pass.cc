@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "tiers/row/row_update.h"
 #include "train/dense/loss.h"
@@ -115,6 +116,7 @@ std::span<float> DensePass::SumBucket(uint32_t bucket) {
   const uint64_t begin = BucketBegin(bucket);
   const uint64_t count = BucketBegin(bucket + 1) - begin;
   SumSlices(slices_, begin, count, weight_gradients_);
+  if (Seeded(SeededBug::kBucketSummedTwice)) SumSlices(slices_, begin, count, weight_gradients_);
   return std::span(weight_gradients_).subspan(begin, count);
 }
 

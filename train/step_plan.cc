@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/seeded_bug.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
 #include "train/dense/slices.h"
@@ -57,7 +58,8 @@ double StepPlan::GroupVolumeByBytes() const {
 }
 
 void StepPlan::Plan() {
-  packs_ = PlanPacks(traffic_, options_.pack_rule);
+  const bool is_other = Seeded(SeededBug::kPlanDiffers) && own_.begin > 0;
+  packs_ = PlanPacks(traffic_, is_other ? PackRule::kNone : options_.pack_rule);
   const bool is_counted = samples_ > 0;
   groups_ = options_.group_bytes > 0 && is_counted ? GroupPacks(packs_, GroupVolumeByBytes())
                                                    : GroupPacksInto(packs_, options_.groups);

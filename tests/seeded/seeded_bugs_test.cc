@@ -143,6 +143,23 @@ constexpr Case kCases[] = {
      "Trainer.PrefetchedRowsStayUntilTheStepBehindTheNext"},
     {SeededBug::kFusedAcrossClasses, "fused across resource classes",
      "Operations.AreFusedWithinOneResource"},
+    {SeededBug::kOwnerByHashBits, "owner by bits of the hash",
+     "EmbeddingPassTest.IsADenseTableOfWholeNumbers/Of2"},
+    {SeededBug::kOwnerRuleDiffers, "owner rule that differs on one rank",
+     "EmbeddingPassTest.IsADenseTableOfWholeNumbers/Of2"},
+    {SeededBug::kCountsSwapped, "counts and ids swapped",
+     "EmbeddingPassTest.IsADenseTableOfWholeNumbers/Of2"},
+    {SeededBug::kPlanDiffers, "plan of another rank", "RankTrainer.HasTheBitsOfOneRank"},
+    {SeededBug::kVoteLeftOut, "vote left out", "RankTrainer.AFailureOfOneRankIsThatOfAll"},
+    {SeededBug::kExchangesInAnotherOrder, "exchanges in another order",
+     "OperationGraph.OperationsOfTheLinkHaveOneOrderAndAThread"},
+    {SeededBug::kBucketSummedTwice, "a bucket summed twice",
+     "RankCheckpoints.AJobGoesOnAsIfItHadNotEnded"},
+    {SeededBug::kCheckpointWithoutBarrier, "checkpoint without its barrier",
+     "RankCheckpoints.NoneBeginsWithoutTheOtherRanks"},
+    {SeededBug::kNewestBySequence, "newest checkpoint by sequence",
+     "RankCheckpoints.AJobGoesOnAtTheNewestStepOfAllRanks"},
+    {SeededBug::kPaddingNotZeroed, "padding not zeroed", "PartBuffer.HasPartsOfWholeUnits"},
 #endif
 };
 

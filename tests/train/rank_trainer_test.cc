@@ -252,6 +252,20 @@ TEST_F(RankCheckpoints, AJobGoesOnAtTheNewestStepOfAllRanks) {
   }
 }
 
+// Else a rank could keep the next two, and another one the last two.
+TEST_F(RankCheckpoints, NoneBeginsWithoutTheOtherRanks) {
+  Job job(2);
+  ASSERT_EQ(Open(&job, 2), OkStatus());
+  job.TrainTo(1);
+  Status started;
+  OnThreads(2, [&](uint64_t rank) {
+    if (rank == 0) started = job.trainer(0)->StartCheckpoint(100);
+    if (rank == 1) job.exchange(1)->Abort("it was killed");
+  });
+  EXPECT_EQ(started, CancelledError("rank 1: it was killed"));
+  EXPECT_EQ(job.trainer(0)->store().checkpoints()->Blob().status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(RankCheckpoints, WrongDirectoriesAreNamed) {
   {
     Job job(2);

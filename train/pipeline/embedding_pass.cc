@@ -91,8 +91,10 @@ void EmbeddingPass::MakeUnique(const Pack& pack, uint32_t slice) {
     const UniqueIds written = {.unique = std::span(memory.unique).subspan(begin, size),
                                .touches = std::span(memory.touches).subspan(begin, size),
                                .index = std::span(memory.index).subspan(begin, size)};
+    const bool is_other = Seeded(SeededBug::kOwnerRuleDiffers) && own_.begin > 0;
+    const uint64_t hash = memory.table_hash + (is_other ? 1 : 0);
     const uint32_t count =
-        unique.Run(KeySpan(Ids(i).ids).subspan(range.begin, size), memory.table_hash, written);
+        unique.Run(KeySpan(Ids(i).ids).subspan(range.begin, size), hash, written);
     SliceIds& ids = ids_.Of(i, slice);
     ids.ids = written.unique.first(count);
     ids.touches = written.touches.first(count);

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/no_throw_status.h"
+#include "base/seeded_bug.h"
 #include "base/str_cat.h"
 #include "train/pipeline/capacity.h"
 
@@ -168,7 +169,8 @@ OperationGraph::Operation* OperationGraph::Claim(OperationsOf of, uint32_t* part
   for (auto it = ready_.begin(); it != ready_.end(); ++it) {
     const bool is_link = operations_[*it].resource == ResourceClass::kLink;
     if (of != OperationsOf::kAll && is_link != (of == OperationsOf::kLink)) continue;
-    if (is_link && link_[link_ended_] != *it) continue;
+    const bool is_next = !is_link || link_[link_ended_] == *it;
+    if (!is_next && !Seeded(SeededBug::kExchangesInAnotherOrder)) continue;
     if (!MayBegin(operations_[*it])) continue;
     if (best == ready_.end() || IsBefore(operations_[*it].label, operations_[*best].label)) {
       best = it;

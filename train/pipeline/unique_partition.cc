@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 
 namespace embank {
 namespace {
@@ -59,7 +60,9 @@ uint32_t UniquePartition::Run(KeySpan ids, uint64_t table_hash, const UniqueIds&
     if (entry->round == round_) {
       Count(&of_owners_[entry->place.owner()].touches[entry->place.number()]);
     } else {
-      const uint32_t owner = OwnerOf(hash, owners_);
+      const uint32_t owner = Seeded(SeededBug::kOwnerByHashBits)
+                                 ? static_cast<uint32_t>(hash % owners_)
+                                 : OwnerOf(hash, owners_);
       *entry = {ids[i], round_, {owner << IdPlace::kNumberBits | counts_[owner]++}};
       of_owners_[owner].unique.push_back(ids[i]);
       of_owners_[owner].touches.push_back(1);

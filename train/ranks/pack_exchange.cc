@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/packed/packed_lookup.h"
 
@@ -55,7 +56,8 @@ Status PackExchange::ExchangeCounts(const Pack& pack) {
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     std::byte* next = own_.counts.data() + own_.counts.parts()[rank].begin;
     for (size_t i = 0; i < pack.features.size(); ++i) {
-      Append(&PlaceOf(&own_, rank, i).count, sizeof(uint32_t), &next);
+      const size_t number = Seeded(SeededBug::kCountsSwapped) ? pack.features.size() - 1 - i : i;
+      Append(&PlaceOf(&own_, rank, number).count, sizeof(uint32_t), &next);
     }
     own_.counts.ClearPadding(rank, bytes);
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/no_throw_status.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "train/dense/slices.h"
 #include "train/ranks/gathered_texts.h"
@@ -38,6 +39,7 @@ StatusOr<Verdict> RankTeam::Vote(Ballot ballot, const BatchResults& results, Sli
     ballot.status = kept_;
   }
   ballot.wants_end = wants_end_;
+  if (Seeded(SeededBug::kVoteLeftOut)) return verdict_;
   EMBANK_ASSIGN_OR_RETURN(verdict_, vote_.Run(ballot, own, results));
   return verdict_;
 }
