@@ -2,7 +2,9 @@
 #ifndef EMBANK_TOOLS_COMMAND_H_
 #define EMBANK_TOOLS_COMMAND_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -30,6 +32,21 @@ struct RepairCommand {
   bool json = false;
 };
 
+// The options of the command that makes a checkpoint for another number of ranks.
+struct ReshardCommand {
+  std::vector<std::string> sources;     // the directory of a job, or those of its ranks
+  uint32_t ranks = 0;                   // 1 to 256
+  std::string target;                   // becomes the directory of a job
+  std::vector<std::string> replicated;  // tables that all ranks have
+  bool any_ranks = false;               // also those with which the training cannot go on
+  bool progress = false;                // told also where stderr is no terminal
+  bool json = false;
+};
+
+// Whether a path, which need not exist, is a directory or within it: a new name there would be a
+// change of it.
+bool IsWithin(const std::string& path, const std::string& directory);
+
 // Says on stderr why a command has failed, and returns its exit code.
 ExitCode Fail(const Status& status);
 
@@ -39,6 +56,9 @@ ExitCode RunInfo(const LookOptions& options);
 ExitCode RunStat(const LookOptions& options);
 // kDamaged: something was lost. kUnusable: no store was made.
 ExitCode RunRepair(const RepairCommand& command);
+// kDamaged: a record of a source cannot be read, and nothing was made; or heat was lost.
+// kUnusable: nothing was made.
+ExitCode RunReshard(const ReshardCommand& command);
 
 }  // namespace embank
 

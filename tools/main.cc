@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "bindings/c/embank.h"
 #include "tools/command.h"
 #include "tools/wrong_words.h"
@@ -48,9 +49,33 @@ CLI::App* AddRepair(CLI::App* app, RepairCommand* repair) {
   return command;
 }
 
+CLI::App* AddReshard(CLI::App* app, ReshardCommand* reshard) {
+  CLI::App* const command = app->add_subcommand(
+      "reshard", "Make a checkpoint of a training into one for another number of ranks");
+  command
+      ->add_option("SOURCE", reshard->sources,
+                   "Directory of a training, or those of all its ranks, which are not changed")
+      ->required();
+  command->add_option("--to", reshard->ranks, "Number of ranks, 1 to 256")
+      ->required()
+      ->check(CLI::Range(uint32_t{1}, kOwnersMax));
+  command->add_option("--out", reshard->target, "Directory to make, new or empty")->required();
+  command
+      ->add_option("--replicate", reshard->replicated,
+                   "Tables that all ranks have: NAME or NAME,NAME")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_flag("--any-ranks", reshard->any_ranks,
+                    "Accept a number of ranks with which the training cannot go on");
+  command->add_flag("--progress", reshard->progress, "Tell the progress, also without a terminal");
+  command->add_flag("--json", reshard->json, "Print JSON");
+  return command;
+}
+
 int Run(int argc, char** argv) {
   CLI::App app(
-      "Looks at stores on disk, and saves what can be read of damaged ones.\n"
+      "Looks at stores on disk, saves what can be read of damaged ones, and makes checkpoints\n"
+      "for other numbers of ranks.\n"
       "Exit status: 0, 1: damaged, 2: unusable.");
   app.set_version_flag("--version", embank_version());
   app.require_subcommand(1);
@@ -63,6 +88,8 @@ int Run(int argc, char** argv) {
   AddLook(&app, "stat", "Show rows by table, live and dead bytes by class of rows", &options);
   RepairCommand repair_options;
   const CLI::App* const repair = AddRepair(&app, &repair_options);
+  ReshardCommand reshard_options;
+  const CLI::App* const reshard = AddReshard(&app, &reshard_options);
   const std::string problem = ProblemOf(app, argc, argv);
   if (!problem.empty()) {
     std::fputs(problem.c_str(), stderr);
@@ -75,6 +102,7 @@ int Run(int argc, char** argv) {
   }
   if (verify->parsed()) return static_cast<int>(RunVerify(options));
   if (repair->parsed()) return static_cast<int>(RunRepair(repair_options));
+  if (reshard->parsed()) return static_cast<int>(RunReshard(reshard_options));
   if (info->parsed()) return static_cast<int>(RunInfo(options));
   return static_cast<int>(RunStat(options));
 }

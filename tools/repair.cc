@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "base/files/posix_file_system.h"
@@ -49,17 +48,6 @@ std::string ReportText(const RepairReport& report) {
   for (const RepairLoss& loss : report.losses) text += LossText(loss);
   if (report.losses.size() < report.loss_count) text += "  ...\n";
   return text;
-}
-
-// A new name in the source's directory is a change of it.
-bool IsWithin(const std::string& path, const std::string& directory) {
-  std::error_code error;
-  std::filesystem::path at = std::filesystem::weakly_canonical(path, error);
-  if (error) return false;
-  for (; !at.empty() && at != at.root_path(); at = at.parent_path()) {
-    if (std::filesystem::equivalent(at, directory, error)) return true;
-  }
-  return false;
 }
 
 }  // namespace

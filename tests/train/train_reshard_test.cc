@@ -1,0 +1,90 @@
+// Checkpoints of embank-train that `embank reshard` made for other numbers of ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/str_cat.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/train/train_program.h"
+#include "tools/job_text.h"
+#include "train/model_text.h"
+#include "train/models/model_table.h"
+
+namespace embank::test::train_reshard_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+DataName Log() {
+  DataName log;
+  log.words = "a log";
+  log.files = {{65536, 17}};
+  log.shuffle = 250;
+  return log;
+}
+
+// The text that the trainer of a rank writes.
+std::string TextOfRank(uint32_t rank, uint32_t ranks, uint64_t job) {
+  TrainerOptions options;
+  options.model = *FindModel("ffnn");
+  options.dim = 4;
+  options.slices = 8;
+  const ClickColumns columns = {.dense = {"price", "job 5"},
+                                .ids = {"user", "rank 1 of 2", "steps 7"},
+                                .data = Log(),
+                                .format = "rank 3 of 4\njob 8"};
+  ModelText text = DescribeModel(options, columns, *MakeModel(options, columns));
+  text.steps = 1000;
+  text.other_steps = 12;
+  text.position.open_line_bytes = 120;
+  text.rank = {.rank = rank, .ranks = ranks, .job = job};
+  return WriteModelText(text);
+}
+
+TEST(TrainReshard, TheTextOfARankIsThatOfItsTrainer) {
+  for (const uint32_t ranks : {1, 2, 8}) {
+    const uint64_t job = ranks == 1 ? 0 : ~uint64_t{0};
+    const StatusOr<JobText> text = ReadJobText(TextOfRank(ranks - 1, ranks, job));
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_EQ(text->steps, 1000u);
+    EXPECT_EQ(text->slices, 8u);
+    EXPECT_EQ(text->rank, ranks - 1);
+    EXPECT_EQ(text->ranks, ranks);
+    EXPECT_EQ(text->job, job);
+    EXPECT_EQ(CheckSameTraining(*text, *ReadJobText(TextOfRank(3, 4, 5))), OkStatus());
+    for (const uint32_t others : {1, 4, 256}) {
+      EXPECT_EQ(BlobOfRank(*text, others - 1, others, 99), TextOfRank(others - 1, others, 99));
+    }
+  }
+}
+
+// Rows, states, dense parameters, rates, seeds and the place in the log: a run that goes on ends
+// with the weights of a run that was never stopped.
+TEST(TrainReshard, ATrainingGoesOnAfterItWasMadeIntoOtherNumbersOfRanks) {
+  const ScratchDirectory directory;
+  const std::string at = directory.path() + "/";
+  WriteFile(at + "log", CriteoLog(3000));
+  const std::string options = "--dram-mib 48 --data " + at + "log --dim 4 --batch 100 --slices 8 ";
+  const std::string model = "--row-optimizer adam --seed 9 ";
+  ASSERT_EQ(Train(options + model + "--weights " + at + "whole").exit_code, 0);
+  ASSERT_EQ(Train(options + model + "--steps 11 --path " + at + "1").exit_code, 0);
+  std::string from = at + "1";
+  for (const std::string ranks : {"4", "2", "8", "1"}) {
+    const std::string to = from + "-" + ranks;
+    const Ended ended =
+        RunProgram("EMBANK_COMMAND", "reshard " + from + " --to " + ranks + " --out " + to);
+    ASSERT_EQ(ended.exit_code, 0) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("at step 11"));
+    from = to;
+  }
+  const Ended resumed = Train(options + "--resume --path " + from + " --weights " + at + "resumed");
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("goes on behind step 11\n"));
+  EXPECT_EQ(TextIn(at + "resumed"), TextIn(at + "whole"));
+}
+
+}  // namespace
+}  // namespace embank::test::train_reshard_test
