@@ -20,9 +20,11 @@
 #include "base/hash.h"
 #include "base/str_cat.h"
 #include "store/batch/gradients.h"
+#include "store/batch/state.h"
 #include "store/inspect/verify.h"
 #include "tests/support/export_world.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/support/trial_begin.h"
 
 namespace embank::test::reshard_test {
 namespace {
@@ -57,7 +59,7 @@ constexpr Kind kKinds[] = {
     {"forgets", 4, ValueType::kBf16, Optimizer::kRowwiseAdagrad, OnFull::kForget},
     {"lru", 3, ValueType::kF32, Optimizer::kSgd, OnFull::kRefuse, EvictionPolicy::kLru},
     {"empty", 6},
-    {kReplicated, 1024}};
+    {kReplicated, 16, ValueType::kF32, Optimizer::kAdagrad}};
 
 TableOptions OptionsOfKind(const Kind& kind) {
   TableOptions options = OptionsOf(kind.dim, kind.optimizer);
@@ -138,8 +140,8 @@ class ReshardTest : public testing::Test {
   std::string In(const std::string& name) const { return scratch_.path() + "/" + name; }
 
   // The one store, of two checkpoints; some of the heat is beside the records.
-  std::string MakeOne() {
-    const std::string directory = In("one");
+  std::string MakeOne(const std::string& name = "one") {
+    const std::string directory = In(name);
     const auto store = OpenIn(directory);
     EXPECT_TRUE(store->CreateTable("gone", OptionsOf(2)).ok());
     for (const Kind& kind : kKinds) {
@@ -154,6 +156,12 @@ class ReshardTest : public testing::Test {
     Table* const wide = *store->catalog().Open("wide");
     for (int i = 0; i < 3; ++i) Train(wide, KeysFrom(100, 700), 0.5f);
     Train(*store->catalog().Open("half"), KeysFrom(50, 900), -0.125f);
+    // Rows that are looked up alone gain heat beside their records.
+    Table* const lru = *store->catalog().Open("lru");
+    std::vector<float> rows(size_t{900} * 3);
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_TRUE(Lookup(lru, KeysFrom(700, 900), MissingRule::kSkip, RowsIn(&rows, 3), {}).ok());
+    }
     EXPECT_TRUE(Erase(wide, KeysFrom(2000, 300), {}).ok());
     EXPECT_TRUE(wide->ChangeRule([](UpdateRule* rule) { rule->learning_rate = 0.75f; }).ok());
     EXPECT_TRUE(store->checkpoints()->Make(BlobOf("newest")).ok());
@@ -246,9 +254,9 @@ TEST_F(ReshardTest, RowsStatesAndHeatAreTheSameForAnyNumberOfRanks) {
   ASSERT_EQ(expected.size(), std::size(kKinds));
   EXPECT_EQ(expected.at("wide").size(), kRows - 300);
   EXPECT_TRUE(expected.at("empty").empty());
-  std::map<uint32_t, int> heats;
-  for (const auto& [key, row] : expected.at("wide")) ++heats[row.heat];
-  ASSERT_GT(heats.size(), 1u) << "all rows have the same heat";
+  EXPECT_EQ(expected.at("wide").at(100).heat, 4u);
+  EXPECT_EQ(expected.at("lru").at(700).heat, 6u);
+  EXPECT_EQ(expected.at("lru").at(699).heat, 1u);
   for (const size_t count : {4u, 2u, 8u, 3u, 1u, 31u}) {
     SCOPED_TRACE(count);
     ranks = Resharded(ranks, count);
@@ -339,30 +347,41 @@ using ChangeStore = FunctionRef<void(Store*)>;
 
 class RefusedReshard : public ReshardTest {
  protected:
-  StatusOr<ReshardReport> AfterChange(ChangeStore change) {
-    const std::vector<std::string> two = Resharded({MakeOne()}, 2);
+  StatusOr<ReshardReport> AfterChange(ChangeStore change, const std::string& name = "to") {
+    const std::vector<std::string> two = Ranks("of " + name, 2);
+    const auto made = Reshard({MakeOne("one " + name)}, two);
+    if (!made.ok()) return made;
     {
       const auto store = OpenIn(two[1]);
       change(store.get());
       EXPECT_TRUE(store->checkpoints()->Make({}).ok());
     }
-    return Reshard(two, Ranks("to", 4));
+    return Reshard(two, Ranks(name, 4));
   }
   static Table* Replicated(Store* store) { return *store->catalog().Open(kReplicated); }
 };
 
-TEST_F(RefusedReshard, CopiesOfOneRowThatDiffer) {
-  const auto report = AfterChange([](Store* store) {
-    std::vector<float> row(1024);
-    const Key key = 7;
-    ASSERT_TRUE(
-        Lookup(Replicated(store), {&key, 1}, MissingRule::kZero, RowsIn(&row, 1024), {}).ok());
-    row[1023] += 1e-6f;
-    ASSERT_TRUE(Upsert(Replicated(store), {&key, 1}, RowsOf(row, 1024), {}).ok());
-  });
-  ExpectRefused(report, StatusCode::kFailedPrecondition,
-                "table \"all have it\" is replicated, and the row of key 7 on rank 0 differs from "
-                "that on rank 1");
+TEST_F(RefusedReshard, CopiesWhoseLastNumberDiffers) {
+  for (const bool is_of_state : {false, true}) {
+    SCOPED_TRACE(is_of_state);
+    const auto report = AfterChange(
+        [&](Store* store) {
+          Table* const table = Replicated(store);
+          std::vector<float> vector(16);
+          std::vector<float> state(16);
+          const Key key = 7;
+          ASSERT_TRUE(Lookup(table, {&key, 1}, MissingRule::kZero, RowsIn(&vector, 16), {}).ok());
+          ASSERT_TRUE(GetState(table, {&key, 1}, RowsIn(&state, 16), {}).ok());
+          (is_of_state ? state : vector)[15] += 1e-3f;
+          RowsToWrite rows(RowsOf(vector, 16));
+          rows.states = RowsOf(state, 16);
+          ASSERT_TRUE(Upsert(table, {&key, 1}, rows, {}).ok());
+        },
+        StrCat("of state ", is_of_state ? 1 : 0));
+    ExpectRefused(report, StatusCode::kFailedPrecondition,
+                  "table \"all have it\" is replicated, and the row of key 7 on rank 0 differs "
+                  "from that on rank 1");
+  }
 }
 
 TEST_F(RefusedReshard, ARowThatOneRankAloneHas) {
@@ -504,9 +523,23 @@ TEST_F(ReshardOnADisk, NoFailureOfACallIsTakenForSuccess) {
   EXPECT_GT(failed, 30u);
 }
 
-TEST_F(ReshardOnADisk, AReshardThatReturnedOkOutlivesACrash) {
+TEST_F(ReshardOnADisk, ACrashLeavesNoManifestWithoutItsSegments) {
   ASSERT_TRUE(Reshard(&world_.disk()).ok());
-  world_.SetDisk(world_.disk().AfterCrash(world_.disk().changes(), Persistence::kNone, 0));
+  const std::unique_ptr<SimulatedDisk> after = world_.TakeDisk();
+  uint64_t whole = 0;
+  for (uint64_t trial = 0; trial < 4 * (after->changes() + 1); ++trial) {
+    const size_t change = trial % (after->changes() + 1);
+    for (const Persistence persistence : kPersistences) {
+      world_.SetDisk(after->AfterCrash(change, persistence, trial));
+      const std::vector<std::string> files = world_.disk().Files();
+      if (std::ranges::find(files, "job/1/MANIFEST-00000001") == files.end()) continue;
+      ASSERT_NO_FATAL_FAILURE(ExpectWhole()) << change;
+      ++whole;
+    }
+  }
+  EXPECT_GT(whole, 0u);
+  // It has returned OK.
+  world_.SetDisk(after->AfterCrash(after->changes(), Persistence::kNone, 0));
   ExpectWhole();
 }
 
