@@ -57,9 +57,9 @@ class Reshard {
     EMBANK_RETURN_IF_ERROR(CollectTables());
     EMBANK_RETURN_IF_ERROR(MarkReplicated());
     EMBANK_RETURN_IF_ERROR(MakeWriters());
-    for (const auto& [age, source, segment] : SegmentsByAge()) {
-      EMBANK_RETURN_IF_ERROR(sources_[source]->VisitSegment(
-          segment, [&](const CheckpointRow& row) { return Take(source, row); }));
+    for (const SegmentOfAge& one : SegmentsByAge()) {
+      EMBANK_RETURN_IF_ERROR(sources_[one.source]->VisitSegment(
+          one.segment, [&](const CheckpointRow& row) { return Take(one.source, row); }));
     }
     if (!progress_(rows_done_, rows_total_)) return Cancelled();
     EMBANK_RETURN_IF_ERROR(CompareReplicated());
