@@ -140,6 +140,13 @@ WORDS
   printf 'The first scores:\n'
   head -n 4 "$scores"
   rm -f "$trained.log" "$trained.unlabelled"
+  say "ranks: embank-train --ranks 2, against one rank"
+  ranks_options=(--generate criteo-kaggle --divisor 1000 --samples 50000)
+  "$train" "${ranks_options[@]}" --weights "$trained.one" > /dev/null
+  "$train" "${ranks_options[@]}" --ranks 2 --weights "$trained.two"
+  cmp "$trained.one" "$trained.two"
+  printf 'The weights of two ranks are those of one, bit for bit.\n'
+  rm -f "$trained.one" "$trained.two"
 fi
 rm -rf "$trained"
 
