@@ -111,12 +111,16 @@ TrainerOptions OfRanks(const std::string& model, uint32_t ranks) {
 }
 
 TEST(RankTrainer, HasTheBitsOfOneRank) {
-  const std::vector<std::pair<const char*, std::vector<uint32_t>>> cases = {
+  const struct {
+    const char* model;
+    std::vector<uint32_t> ranks;
+  } cases[] = {
       {"wide-deep", {1, 2, 4, 8}}, {"dlrm", {2}}, {"deep-fm", {4}}, {"ffnn", {2}}, {"mmoe", {2}}};
-  for (const auto& [model, all_ranks] : cases) {
+  for (const auto& one_case : cases) {
+    const std::string model = one_case.model;
     const auto one = OpenTrainer(OptionsOf(model));
     const std::vector<double> expected = Train(one.get(), kSteps);
-    for (const uint32_t ranks : all_ranks) {
+    for (const uint32_t ranks : one_case.ranks) {
       SCOPED_TRACE(StrCat(model, " on ", ranks));
       Job job(ranks);
       ASSERT_EQ(job.Open([&](uint32_t) { return OfRanks(model, ranks); }), OkStatus());
@@ -227,12 +231,14 @@ TEST_F(RankCheckpoints, AJobGoesOnAtTheNewestStepOfAllRanks) {
     EXPECT_EQ(job.trainer(1)->steps(), steps);
     losses.clear();
     for (const uint64_t end = steps + 2; steps < end;) {
-      losses.push_back(job.TrainTo(++steps)[0]);
+      const std::vector<double> of_step = job.TrainTo(++steps);
+      ASSERT_EQ(of_step.size(), 1u);
+      losses.push_back(of_step[0]);
       EXPECT_EQ(job.OnRanks([&](uint32_t r) { return job.trainer(r)->Checkpoint(steps * 100); }),
                 OkStatus());
     }
   };
-  run();
+  ASSERT_NO_FATAL_FAILURE(run());
   for (const uint32_t late : {0u, 1u}) {
     const std::string of_late = StrCat(directory_.path(), "/", late);
     const std::string before = StrCat(directory_.path(), "/before");
@@ -247,7 +253,8 @@ TEST_F(RankCheckpoints, AJobGoesOnAtTheNewestStepOfAllRanks) {
     std::filesystem::rename(before, of_late);
     // The other rank goes back to its checkpoint but one, and numbers the next ones otherwise.
     const std::vector<double> expected = losses;
-    run();
+    ASSERT_NO_FATAL_FAILURE(run());
+    ASSERT_EQ(losses.size(), 2u);
     EXPECT_EQ(losses[0], expected[0]);
   }
 }
