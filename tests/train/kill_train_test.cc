@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,12 +90,27 @@ void ForgetEnds() {
   while (sigtimedwait(&ended, nullptr, &none) == SIGCHLD) continue;
 }
 
-// Waits until a child has ended, and no longer than so many milliseconds.
-void WaitForAnEnd(uint64_t milliseconds_max) {
+// Waits until a child has ended, and no longer than so many milliseconds; returns whether it has.
+bool WaitForAnEnd(uint64_t milliseconds_max) {
   const sigset_t ended = EndsOfChildren();
   const timespec limit = {.tv_sec = static_cast<time_t>(milliseconds_max / 1000),
                           .tv_nsec = static_cast<long>(milliseconds_max % 1000 * 1'000'000)};
-  sigtimedwait(&ended, nullptr, &limit);
+  return sigtimedwait(&ended, nullptr, &limit) == SIGCHLD;
+}
+
+// Waits until a run has worked so long, in milliseconds, or has ended. Other programs on the
+// machine change how long that takes, and not how far it gets.
+void WaitForWork(const Training& run, uint64_t milliseconds) {
+  const double end = UserSeconds(run.child) + static_cast<double>(milliseconds) * 1e-3;
+  while (UserSeconds(run.child) < end && !WaitForAnEnd(1)) continue;
+}
+
+// The work of all children that have ended, in milliseconds.
+uint64_t WorkOfEnded() {
+  rusage use = {};
+  getrusage(RUSAGE_CHILDREN, &use);
+  return static_cast<uint64_t>(use.ru_utime.tv_sec) * 1000 +
+         static_cast<uint64_t>(use.ru_utime.tv_usec) / 1000;
 }
 
 // Waits for the end of a run, and returns its status.
@@ -132,13 +148,9 @@ double NumberIn(const std::string& json_path, const std::string& name) {
   return at == std::string::npos ? -1.0 : std::stod(text.str().substr(at + name.size() + 4));
 }
 
-// The most milliseconds from the first step of a run to its kill or stop, so that about `count` of
-// them come before the training is at its end.
-uint64_t MillisecondsMax(const std::string& json_of_whole, uint64_t count) {
-  const double seconds = NumberIn(json_of_whole, "all");
-  EXPECT_GT(seconds, 0.0);
-  return 1 + static_cast<uint64_t>(1200.0 * seconds / static_cast<double>(count));
-}
+// The most milliseconds of work from the first step of a run to its kill or stop, so that about
+// `count` of them come before the training is at its end, by the work of the whole training.
+uint64_t WorkMax(uint64_t of_whole, uint64_t count) { return 1 + of_whole * 12 / (10 * count); }
 
 // Kills a run again and again until it was killed so often; then it goes on to its end.
 void KillAgainAndAgain(Words data, uint32_t kills_wanted) {
@@ -149,9 +161,10 @@ void KillAgainAndAgain(Words data, uint32_t kills_wanted) {
   const ScratchDirectory directory;
   const std::string whole = directory.path() + "/whole.json";
   const std::string killed = directory.path() + "/killed.json";
+  const uint64_t before = WorkOfEnded();
   ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/a", "--json", whole})));
   ASSERT_NE(WeightsIn(whole), "");
-  const uint64_t milliseconds_max = MillisecondsMax(whole, kills_wanted);
+  const uint64_t work_max = WorkMax(WorkOfEnded() - before, kills_wanted);
   ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/b", "--steps", "7"})));
   Random random(5);
   uint32_t kills = 0;
@@ -163,7 +176,7 @@ void KillAgainAndAgain(Words data, uint32_t kills_wanted) {
     if (kills < kills_wanted) {
       const bool is_at_start = kills % 4 == 3;
       if (!is_at_start) WaitForSteps(run);
-      WaitForAnEnd(random.Between(0, is_at_start ? 60 : milliseconds_max));
+      WaitForWork(run, random.Between(0, is_at_start ? 60 : work_max));
       kill(run.child, SIGKILL);
     }
     has_ended = EndsWell(run);
@@ -214,8 +227,9 @@ TEST(KillTrain, ARunThatIsStoppedBySignalsGoesOnAtEachOfThem) {
   const std::string whole = directory.path() + "/whole.json";
   const std::string stopped = directory.path() + "/stopped.json";
   const Words path = {"--path", directory.path() + "/b", "--json", stopped};
+  const uint64_t before = WorkOfEnded();
   ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/a", "--json", whole})));
-  const uint64_t milliseconds_max = MillisecondsMax(whole, stops_wanted);
+  const uint64_t work_max = WorkMax(WorkOfEnded() - before, stops_wanted);
   Words first = path;
   first.insert(first.end(), {"--steps", "3"});
   ASSERT_TRUE(EndsWell(Start(data, first)));
@@ -232,7 +246,7 @@ TEST(KillTrain, ARunThatIsStoppedBySignalsGoesOnAtEachOfThem) {
     const Training run = Start(data, next);
     WaitForSteps(run);
     if (stops < stops_wanted) {
-      WaitForAnEnd(random.Between(0, milliseconds_max));
+      WaitForWork(run, random.Between(0, work_max));
       kill(run.child, stops % 2 == 0 ? SIGTERM : SIGINT);
     }
     const int status = EndOf(run);

@@ -15,7 +15,8 @@ void PartBuffer::Lay(std::span<const uint64_t> bytes) {
     parts_.push_back({begin, units * kExchangeUnitBytes});
     begin += units * kExchangeUnitBytes;
   }
-  Grow(begin / kExchangeUnitBytes, &units_);
+  // One more, so that a buffer of empty parts has an address, too.
+  Grow(begin / kExchangeUnitBytes + 1, &units_);
 }
 
 void PartBuffer::LayOne(uint64_t bytes, uint32_t ranks) {

@@ -22,6 +22,7 @@ class PartBuffer {
   // Sets the padding of a part to 0, where its data are `bytes`.
   void ClearPadding(uint32_t rank, uint64_t bytes);
 
+  // After a call of Lay.
   std::byte* data() { return units_.data()->bytes; }
   std::span<const ExchangePart> parts() const { return parts_; }
   ExchangeSource source() { return {data(), parts_}; }
