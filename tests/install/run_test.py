@@ -13,13 +13,13 @@ install_packages() { :; }
 configure() { :; }
 build() { printf '%s\\n' "$*" > "$root/built"; }
 '''
-# It writes the log and the scores that it is told to. There is a checkpoint once a training began.
+# It writes the files that it is told to. There is a checkpoint once a training began.
 STAND_IN = '''#!/bin/sh
 calls=$(dirname "$0")/calls
 [ "$1" != describe ] || exec grep -q '^embank-train --' "$calls"
 echo "${0##*/} $*" >> "$calls"
 while [ $# -gt 0 ]; do
-  case $1 in --write-log | --out) printf 'label\\tfeature\\n' > "$2" ;; esac
+  case $1 in --write-log | --out | --weights) printf 'label\\tfeature\\n' > "$2" ;; esac
   shift
 done
 '''
@@ -32,7 +32,7 @@ def name_of(line):
         return words[1]
     if not words[1].startswith('-'):
         return words[1]
-    for option in ('--resume', '--write-log'):
+    for option in ('--resume', '--write-log', '--ranks', '--weights'):
         if option in words:
             return option
     return words[0]
@@ -70,8 +70,9 @@ class RunTest(unittest.TestCase):
     def test_without_options_all_data_are_generated(self):
         done, calls = self.run_with()
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(sorted(calls), ['--resume', '--write-log', 'embank-train', 'predict',
-                                         'replay', 'survive', 'tiers'])
+        self.assertEqual(sorted(calls), ['--ranks', '--resume', '--weights', '--write-log',
+                                         'embank-train', 'predict', 'replay', 'survive', 'tiers'])
+        self.assertIn('those of one, bit for bit', done.stdout)
         self.assertEqual(calls['--resume'], calls['embank-train'] + ' --resume')
         self.assertIn('--out', calls['predict'])
         self.assertIn('--generate criteo-kaggle', calls['embank-train'])

@@ -267,17 +267,6 @@ TEST(KillTrain, ARunThatIsStoppedBySignalsGoesOnAtEachOfThem) {
   ExpectSameRows(directory.path() + "/b", directory.path() + "/a", 27);
 }
 
-// Returns whether a process has a handler for SIGINT and one for SIGTERM.
-bool CatchesSignals(pid_t child) {
-  std::ifstream status("/proc/" + std::to_string(child) + "/status");
-  std::string word;
-  while (status >> word && word != "SigCgt:") continue;
-  uint64_t caught = 0;
-  status >> std::hex >> caught;
-  constexpr uint64_t kBoth = uint64_t{1} << (SIGINT - 1) | uint64_t{1} << (SIGTERM - 1);
-  return (caught & kBoth) == kBoth;
-}
-
 // A named pipe, through which lines come while a program reads them.
 class PipedLog {
  public:

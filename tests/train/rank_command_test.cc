@@ -149,7 +149,8 @@ TEST_F(RankCommand, ASignalEndsAllRanksInOneCheckpoint) {
   });
   while (!has_ended && !std::filesystem::exists(path + "/rank-1")) std::this_thread::yield();
   for (const pid_t process : ProcessesWith(path)) {
-    WaitForWork(process, 0.3);
+    while (!has_ended && !CatchesSignals(process)) std::this_thread::yield();
+    WaitForWork(process, UserSeconds(process) + 0.1);
     kill(process, SIGTERM);
   }
   job.join();

@@ -2,10 +2,12 @@
 #ifndef EMBANK_TESTS_TRAIN_TRAIN_PROGRAM_H_
 #define EMBANK_TESTS_TRAIN_TRAIN_PROGRAM_H_
 
+#include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -47,6 +49,17 @@ inline double NumberOf(const std::string& json, const std::string& name) {
 
 inline void WriteFile(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
+}
+
+// Returns whether a process has a handler for SIGINT and one for SIGTERM.
+inline bool CatchesSignals(pid_t child) {
+  std::ifstream status("/proc/" + std::to_string(child) + "/status");
+  std::string word;
+  while (status >> word && word != "SigCgt:") continue;
+  uint64_t caught = 0;
+  status >> std::hex >> caught;
+  constexpr uint64_t kBoth = uint64_t{1} << (SIGINT - 1) | uint64_t{1} << (SIGTERM - 1);
+  return (caught & kBoth) == kBoth;
 }
 
 // The processor time of a process so far, in its own code; less than 0: it has ended.
