@@ -111,13 +111,22 @@ TEST(OperationGraph, OperationsOfTheLinkHaveOneOrderAndAThread) {
     OperationGraph graph;
     std::vector<int> order;
     std::atomic<bool> is_awaited{false};
+    std::atomic<bool> has_begun{false};
     const auto note = [&](int number) {
-      return [&order, number](uint32_t, uint32_t) {
+      return [&order, &has_begun, number](uint32_t, uint32_t) {
+        has_begun = true;
         order.push_back(number);
         return OkStatus();
       };
     };
-    const auto first = graph.Add(kMemory, 3, {}, [](uint32_t, uint32_t) { return OkStatus(); });
+    // The last one has time to begin, and must not.
+    const auto first = graph.Add(kMemory, 1, {}, [&](uint32_t, uint32_t) {
+      Mutex mutex;
+      ConditionVariable never;
+      MutexLock lock(&mutex);
+      for (int i = 0; i < 50 && !has_begun; ++i) never.WaitFor(&mutex, 1'000'000);
+      return OkStatus();
+    });
     graph.Add(kLink, 1, {{first}}, note(0));
     const auto awaiting = graph.AddAwaiting(kLink, 2, [&](uint32_t, uint32_t) {
       is_awaited = true;
