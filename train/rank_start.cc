@@ -105,6 +105,7 @@ std::vector<KeptStep> StepsIn(std::string_view line) {
 // Returns the newest one that all ranks have; nothing: no rank has any.
 StatusOr<std::optional<KeptStep>> NewestCommon(const std::vector<std::string>& of_ranks) {
   std::vector<std::vector<KeptStep>> steps;
+  steps.reserve(of_ranks.size());
   for (const std::string& line : of_ranks) steps.push_back(StepsIn(line));
   const auto none = std::ranges::find_if(steps, [](const auto& some) { return some.empty(); });
   const auto some = std::ranges::find_if(steps, [](const auto& any) { return !any.empty(); });

@@ -60,7 +60,7 @@ Status CheckpointRows::LoadHeat(uint64_t heat_bytes_max) {
   EMBANK_ASSIGN_OR_RETURN(
       heat_, HeatSketch::Create(SystemMemorySource(), &budget_, std::min(wanted, bytes)));
   const std::string name = HeatName(manifest_.checkpoint);
-  const Status loaded = embank::LoadHeat(directory_->files(), name, manifest_.heat, heat_.get());
+  Status loaded = embank::LoadHeat(directory_->files(), name, manifest_.heat, heat_.get());
   if (loaded.ok()) return loaded;
   heat_.reset();
   heat_lost_ = std::string(loaded.message());

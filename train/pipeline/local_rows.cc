@@ -71,7 +71,7 @@ Status LocalRows::Update(const Pack& pack, bool are_finite) {
     }
   }
   uint64_t left_out = 0;
-  const Status status = StepRows(features_, std::move(runs), are_finite, &left_out);
+  Status status = StepRows(features_, std::move(runs), are_finite, &left_out);
   left_out_.fetch_add(left_out, std::memory_order_relaxed);
   return status;
 }

@@ -49,7 +49,8 @@ std::string Legend() {
   for (size_t i = 0; i < kOperationKinds; ++i) {
     const auto kind = static_cast<OperationKind>(i);
     const double x = kLeft + kLegendColumn * static_cast<double>(i % kLegendColumns);
-    const double y = kLegendRow * static_cast<double>(i / kLegendColumns);
+    const size_t row = i / kLegendColumns;
+    const double y = kLegendRow * static_cast<double>(row);
     StrAppend(&text, Rectangle(x, y + 6, 12, 12, kind, NameOf(ClassOf(kind))),
               Text(x + 17, y + 16, "start", Escaped(NameOf(kind))));
   }
