@@ -277,6 +277,8 @@ Status TrainRun::Train() {
   }
   if (trainer_->steps() == 0) EMBANK_RETURN_IF_ERROR(failure_);
   if (IsStopped()) NoteSignal("makes its checkpoint; a second signal ends this at once");
+  // An update of rows that failed in the last step is in no later vote.
+  if (exchange_ != nullptr) EMBANK_RETURN_IF_ERROR(trainer_->team()->AgreeOnSuccess());
   EMBANK_RETURN_IF_ERROR(trainer_->FinishCheckpoint());
   figures_.seconds = SecondsSince(begin_ns_);
   // Before the last evaluation, which may take long, and may fail.

@@ -31,7 +31,7 @@ struct DenseSlice {
 // store is read-only, the gradients of the parameters for each slice.
 class DensePass {
  public:
-  // The graph outlives it. It does so many slices of each batch.
+  // The graph outlives it. It does `slices` slices of each batch.
   static StatusOr<DensePass> Create(const TrainerOptions& options, const LayerGraph* graph,
                                     uint32_t slices, uint32_t threads);
 

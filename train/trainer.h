@@ -41,7 +41,7 @@ class Trainer {
   // INVALID_ARGUMENT names the option. FAILED_PRECONDITION: the checkpoint is of another model, and
   // the message names the first difference; or there must be one, and there is none. DATA_LOSS: it
   // lacks rows or lines. The statuses of Store::Open.
-  // Of several ranks each gives its exchange, which outlives the trainer, and a store path of its
+  // Each of several ranks gives its exchange, which outlives the trainer, and a store path of its
   // own. They go on at the newest step of which all have a checkpoint. INVALID_ARGUMENT also: their
   // number does not suit the slices. FAILED_PRECONDITION also: options, data or builds differ, or
   // checkpoints are not those of one training. A failure of one rank is that of all.

@@ -359,6 +359,8 @@ TEST(RankTrainer, AFailureOfOneRankIsThatOfAll) {
   EXPECT_TRUE(std::ranges::equal(job.trainer(1)->weights(), weights));
   EXPECT_EQ(step([](uint32_t, ClickBatch*) {}), OkStatus());
   job.trainer(1)->team()->Keep(UnavailableError("no such row"));
+  EXPECT_EQ(job.OnRanks([&](uint32_t r) { return job.trainer(r)->team()->AgreeOnSuccess(); }),
+            UnavailableError("rank 1: no such row"));
   const Status kept = step([](uint32_t, ClickBatch*) {});
   EXPECT_EQ(kept, UnavailableError("rank 1: no such row"));
 }

@@ -7,7 +7,7 @@
 
 namespace embank {
 
-// Makes an array have at least so many values, whatever they are. The next batch may have more.
+// Makes an array have at least `size` values, whatever they are. The next batch may have more.
 template <typename Value>
 void Grow(size_t size, std::vector<Value>* array) {
   if (size <= array->size()) return;

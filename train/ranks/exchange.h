@@ -19,7 +19,7 @@
 namespace embank {
 
 // The unit of all parts: they begin at multiples of it, and have so many bytes or a multiple.
-// Whoever sends a part sets the bytes of its padding to 0.
+// The sender of a part sets the bytes of its padding to 0.
 inline constexpr uint64_t kExchangeUnitBytes = 16;
 
 // The time limit of a call, unless an option says otherwise.
