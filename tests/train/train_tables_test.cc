@@ -108,7 +108,7 @@ TEST(TablesThatForget, AreTrainedWhereTheLogIsFull) {
   const std::string json = directory.path() + "/json";
   const std::string run =
       "--generate criteo-kaggle --divisor 5 --samples 50000 --batch 200 --dim 32 --model ffnn "
-      "--dram-mib 16 --ssd-mib 64 --checkpoint-every 5 --json " +
+      "--dram-mib 16 --ssd-mib 64 --checkpoint-every 2 --json " +
       json + " --path " + directory.path() + "/";
   const Ended full = Train(run + "refuses");
   EXPECT_EQ(full.exit_code, 1) << full.output;
