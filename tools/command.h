@@ -34,12 +34,11 @@ struct RepairCommand {
 
 // The options of the command that makes a checkpoint for another number of ranks.
 struct ReshardCommand {
-  std::vector<std::string> sources;     // the directory of a job, or those of its ranks
-  uint32_t ranks = 0;                   // 1 to 256
-  std::string target;                   // becomes the directory of a job
-  std::vector<std::string> replicated;  // tables that all ranks have
-  bool any_ranks = false;               // also those with which the training cannot go on
-  bool progress = false;                // told also where stderr is no terminal
+  std::vector<std::string> sources;  // the directory of a job, or those of its ranks
+  uint32_t ranks = 0;                // 1 to 256
+  std::string target;                // becomes the directory of a job
+  bool any_ranks = false;            // also those with which the training cannot go on
+  bool progress = false;             // told also where stderr is no terminal
   bool json = false;
 };
 

@@ -87,7 +87,7 @@ class Ablation {
     const bool caches = (switches & 1) != 0;
     TrainCommand command = command_;
     TrainerOptions& trainer = command.trainer;
-    if (!packs) trainer.pack_rule = PackRule::kNone;
+    if (!packs) trainer.packs.rule = PackRule::kNone;
     trainer.micro_batches = interleaves ? std::max(2u, trainer.micro_batches) : 1;
     trainer.groups = interleaves ? std::max(2u, trainer.groups) : 1;
     if (!interleaves) trainer.micro_batch_bytes = trainer.group_bytes = 0;
@@ -242,6 +242,7 @@ std::string_view OptionOf(std::string_view message) {
       {"open ", "--path"},
       {"pmem_bytes", "--pmem-mib"},
       {"pmem_path", "--pmem"},
+      {"pool at owner", "--pool-at-owner"},
       {"replicate", "--replicate"},
       {"seed", "--seed"},
       {"slices", "--slices"},
@@ -259,6 +260,10 @@ std::string_view OptionOf(std::string_view message) {
       {"the schedule", "--schedule-steps"},
       {"warmup_iters", "--hot-warmup"},
       {"worker_threads", "--threads"}};
+  // That of a rank begins with its number.
+  if (message.starts_with("rank ") && message.find(": ") != std::string_view::npos) {
+    message.remove_prefix(message.find(": ") + 2);
+  }
   for (const auto& [begin, option] : kOptions) {
     if (message.starts_with(begin)) return option;
   }

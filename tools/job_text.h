@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "base/status_or.h"
@@ -18,9 +19,10 @@ struct JobText {
   uint32_t slices = 0;
   uint32_t rank = 0;
   uint32_t ranks = 1;
-  uint64_t job = 0;        // 0: there is one rank
-  std::string text;        // without the lines of the rank
-  size_t rank_offset = 0;  // of their place in it
+  uint64_t job = 0;                          // 0: there is one rank
+  std::vector<std::string> replicated = {};  // tables of which all ranks have all rows
+  std::string text;                          // without the lines of the rank
+  size_t rank_offset = 0;                    // of their place in it
 };
 
 // Reads the blob of a checkpoint.
@@ -28,7 +30,8 @@ struct JobText {
 // kDataLoss: it lacks a line, which the message names.
 StatusOr<JobText> ReadJobText(std::string_view blob);
 
-// Returns the blob of another rank of the same training; of a single rank, `job` does not count.
+// Returns the blob of another rank of the same training; of a single rank, `job` and replicated
+// tables do not count.
 std::string BlobOfRank(const JobText& text, uint32_t rank, uint32_t ranks, uint64_t job);
 
 // kFailedPrecondition: the texts of two ranks differ in more than their rank and in the words for

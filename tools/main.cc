@@ -60,11 +60,6 @@ CLI::App* AddReshard(CLI::App* app, ReshardCommand* reshard) {
       ->required()
       ->check(CLI::Range(uint32_t{1}, kOwnersMax));
   command->add_option("--out", reshard->target, "Directory to make, new or empty")->required();
-  command
-      ->add_option("--replicate", reshard->replicated,
-                   "Tables that all ranks have: NAME or NAME,NAME")
-      ->delimiter(',')
-      ->allow_extra_args(false);
   command->add_flag("--any-ranks", reshard->any_ranks,
                     "Accept a number of ranks with which the training cannot go on");
   command->add_flag("--progress", reshard->progress, "Tell the progress, also without a terminal");

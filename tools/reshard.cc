@@ -52,9 +52,9 @@ Status CheckTarget(const ReshardCommand& command, std::span<const std::string> d
   return OkStatus();
 }
 
-// The names that are given, and the dense parameters, which all ranks have.
-std::vector<std::string> ReplicatedTables(const ReshardCommand& command, const JobSources& job) {
-  std::vector<std::string> names = command.replicated;
+// Those of the job, and the dense parameters, which all ranks have.
+std::vector<std::string> ReplicatedTables(const JobSources& job) {
+  std::vector<std::string> names = job.text.replicated;
   for (const ManifestTable& table : job.ranks[0]->manifest().tables) {
     if (table.name == DenseRows::kTable) names.push_back(table.name);
   }
@@ -88,7 +88,7 @@ StatusOr<MadeJob> MakeJob(FileSystem* files, const ReshardCommand& command) {
   const std::string& directory = unfinished->path();
   if (command.ranks > 1) EMBANK_RETURN_IF_ERROR(files->CreateDirectory(directory));
   const std::vector<ReshardTarget> targets = TargetsOf(command, job, directory);
-  const ReshardOptions options = {.replicated = ReplicatedTables(command, job),
+  const ReshardOptions options = {.replicated = ReplicatedTables(job),
                                   .now_ns = static_cast<uint64_t>(SystemWallClock()->UnixNs())};
   const bool is_watched = command.progress || isatty(STDERR_FILENO) != 0;
   ProgressLines lines("rows read");

@@ -85,6 +85,7 @@ constexpr Word<Optimizer> kRowOptimizers[] = {{"sgd", Optimizer::kSgd},
                                               {"ftrl", Optimizer::kFtrl}};
 constexpr Word<Optimizer> kDenseOptimizers[] = {
     {"sgd", Optimizer::kSgd}, {"adagrad", Optimizer::kAdagrad}, {"adam", Optimizer::kAdam}};
+constexpr Word<ValueType> kWireTypes[] = {{"f32", ValueType::kF32}, {"f16", ValueType::kF16}};
 constexpr Word<RateCurve> kSchedules[] = {
     {"constant", RateCurve::kConstant}, {"cosine", RateCurve::kCosine}, {"step", RateCurve::kStep}};
 
@@ -108,7 +109,7 @@ std::string WordOf(Value value, const Word<Value> (&values)[count]) {
   return "";
 }
 
-Status TakeOptimizers(TrainCommand* command) {
+Status TakeWords(TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
   EMBANK_ASSIGN_OR_RETURN(trainer.row.optimizer,
                           ValueOf("--row-optimizer", command->row_optimizer, kRowOptimizers));
@@ -116,6 +117,8 @@ Status TakeOptimizers(TrainCommand* command) {
                           ValueOf("--dense-optimizer", command->dense_optimizer, kDenseOptimizers));
   EMBANK_ASSIGN_OR_RETURN(trainer.schedule.curve,
                           ValueOf("--schedule", command->schedule, kSchedules));
+  EMBANK_ASSIGN_OR_RETURN(trainer.ranks.wire,
+                          ValueOf("--wire-type", command->wire_type, kWireTypes));
   return OkStatus();
 }
 
@@ -246,6 +249,12 @@ Status TakeTrainedModel(const std::string& path, TrainCommand* command) {
   trainer.slices = known.slices;
   trainer.batch = known.batch;
   trainer.seed = known.seed;
+  constexpr std::string_view kVectors = "id ";
+  for (const std::string& table : trained->text.rank.replicated) {
+    if (table.starts_with(kVectors)) {
+      trainer.ranks.replicated.push_back(table.substr(kVectors.size()));
+    }
+  }
   return OkStatus();
 }
 
@@ -336,9 +345,9 @@ Status Complete(TrainCommand* command) {
   EMBANK_RETURN_IF_ERROR(CheckCopiesUpTo(*command));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.model, FindModel(command->model));
   EMBANK_RETURN_IF_ERROR(TakeDims(command));
-  EMBANK_RETURN_IF_ERROR(TakeOptimizers(command));
-  EMBANK_ASSIGN_OR_RETURN(command->trainer.pack_rule, PackRuleOf(command->pack_rule));
-  if (command->no_packing) command->trainer.pack_rule = PackRule::kNone;
+  EMBANK_RETURN_IF_ERROR(TakeWords(command));
+  EMBANK_ASSIGN_OR_RETURN(command->trainer.packs.rule, PackRuleOf(command->pack_rule));
+  if (command->no_packing) command->trainer.packs.rule = PackRule::kNone;
   EMBANK_ASSIGN_OR_RETURN(command->trainer.micro_batch_bytes,
                           Bytes("--micro-batch-kib", command->micro_batch_kib, 10));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.group_bytes,
@@ -394,13 +403,19 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
       ->capture_default_str();
   app->add_option("--group-kib", command->group_kib,
                   "rows of a group that a step fetches; the groups follow from it");
-  app->add_option("--exclude", trainer.named.excluded, "id features whose rows wait for no group");
+  app->add_option("--exclude", trainer.packs.excluded, "id features whose rows wait for no group");
   app->add_option("--ranks", command->ranks,
                   "trainers in this process, each with a part of the rows; or start the command "
                   "with mpirun")
       ->capture_default_str();
-  app->add_option("--replicate", trainer.named.replicated,
+  app->add_option("--replicate", trainer.ranks.replicated,
                   "tables of which each rank has all rows, by the names of their id features");
+  app->add_option("--pool-at-owner", trainer.ranks.pooled,
+                  "tables whose bags are summed by the ranks that own the rows, by the names of "
+                  "their id features");
+  app->add_option("--wire-type", command->wire_type,
+                  "of rows and their gradients between ranks: f32 or f16, which rounds them")
+      ->capture_default_str();
   app->add_option("--rank-seconds", command->rank_seconds,
                   "that a rank waits for another one before it ends the job")
       ->capture_default_str();

@@ -53,6 +53,7 @@ struct TrainCommand {
   std::string row_optimizer = "adagrad";
   std::string dense_optimizer = "adagrad";
   std::string schedule = "constant";
+  std::string wire_type = "f32";
   std::string trace;
   uint32_t ranks = 1;          // threads of this process; under mpirun it says how many
   uint64_t rank_seconds = 60;  // that a rank waits for another one

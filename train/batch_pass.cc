@@ -34,9 +34,9 @@ class Timing {
 };
 
 std::unique_ptr<SparseRows> MakeRows(std::vector<EmbeddingFeature> features, SliceRange own,
-                                     Exchange* exchange) {
+                                     Exchange* exchange, ValueType wire) {
   if (exchange == nullptr) return std::make_unique<LocalRows>(std::move(features), own);
-  return std::make_unique<ShardedRows>(std::move(features), own, exchange);
+  return std::make_unique<ShardedRows>(std::move(features), own, exchange, wire);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ BatchPass::BatchPass(const TrainerOptions& options, std::span<const FeatureTable
     : slices_(options.slices),
       executor_(std::move(executor)),
       team_(exchange == nullptr ? nullptr : std::make_unique<RankTeam>(exchange)),
-      rows_(MakeRows(features, OwnSlices(options.slices, exchange), exchange)),
+      rows_(MakeRows(features, OwnSlices(options.slices, exchange), exchange, options.ranks.wire)),
       embedding_pass_(features, options.slices, OwnSlices(options.slices, exchange), rows_.get()),
       dense_pass_(std::move(dense_pass)),
       plan_(options, tables, OwnSlices(options.slices, exchange)) {

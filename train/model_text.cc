@@ -46,6 +46,7 @@ constexpr std::string_view kOpenLine = "open line";
 constexpr std::string_view kRank = "rank";
 constexpr std::string_view kOfRanks = " of ";
 constexpr std::string_view kJob = "job";
+constexpr std::string_view kReplicated = "replicated";
 constexpr std::string_view kSecondRules = "rules 2\n";
 
 constexpr RateCurve kCurves[] = {RateCurve::kConstant, RateCurve::kCosine, RateCurve::kStep};
@@ -98,7 +99,12 @@ std::string LinesOf(const DataPosition& position) {
 
 std::string LinesOf(const RankOfJob& rank) {
   if (rank.ranks == 1) return "";
-  return StrCat(kRank, " ", rank.rank, kOfRanks, rank.ranks, "\n", kJob, " ", rank.job, "\n");
+  std::string lines =
+      StrCat(kRank, " ", rank.rank, kOfRanks, rank.ranks, "\n", kJob, " ", rank.job, "\n");
+  for (const std::string& table : rank.replicated) {
+    StrAppend(&lines, kReplicated, " ", table, "\n");
+  }
+  return lines;
 }
 
 std::string HeadLines(const DataName& data) {
@@ -299,6 +305,7 @@ Status TakeRank(Values* values, RankOfJob* rank) {
   if (!number || !ranks || *number >= *ranks) return MissingLine(kRank);
   rank->rank = *number;
   rank->ranks = *ranks;
+  while (values->Has(kReplicated)) rank->replicated.emplace_back(*values->Take(kReplicated));
   return values->TakeNumber(kJob, &rank->job);
 }
 

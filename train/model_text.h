@@ -9,6 +9,7 @@
 //   steps of other data 0
 //   rank 2 of 4                       whose rows these are, if there are several ranks
 //   job 7218530114                    the training, by a number that all of its ranks have
+//   replicated id C3                  each table of which all ranks have all rows
 //   batch 1024                        settings: a run that goes on may have others
 //   data a log
 //   shuffle 250                       the order of its samples, if they are in another one
@@ -57,7 +58,8 @@ std::string CriteoFormat(LogRules rules);
 struct RankOfJob {
   uint32_t rank = 0;
   uint32_t ranks = 1;
-  uint64_t job = 0;  // 0: there is one rank
+  uint64_t job = 0;                          // 0: there is one rank
+  std::vector<std::string> replicated = {};  // tables of which all ranks have all rows
 
   bool operator==(const RankOfJob&) const = default;
 };

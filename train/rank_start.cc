@@ -49,6 +49,22 @@ Status CheckRank(const RankOfJob& kept, const Exchange& exchange, const std::str
                                         "; each rank needs its own directory"));
 }
 
+std::string NamesOf(const std::vector<std::string>& tables) {
+  std::string names;
+  for (const std::string& table : tables) {
+    StrAppend(&names, names.empty() ? "\"" : ", \"", table, "\"");
+  }
+  return names.empty() ? "none" : names;
+}
+
+// A rank has rows of others in replicated tables alone.
+Status CheckReplicated(const std::vector<std::string>& kept, const std::vector<std::string>& now) {
+  if (kept == now) return OkStatus();
+  return FailedPreconditionError(
+      StrCat("replicate: the checkpoint has these tables on all ranks: ", NamesOf(kept),
+             "; this start asks for: ", NamesOf(now), "; a training keeps those it began with"));
+}
+
 std::string_view NextLine(std::string_view* text) {
   const size_t end = std::min(text->find('\n'), text->size());
   const std::string_view line = text->substr(0, end);
@@ -150,6 +166,9 @@ StatusOr<RankStart> AgreeOnStart(Exchange* exchange, const ModelText& text, cons
   const StatusOr<std::vector<ModelText>> read = ReadKeptTexts(path);
   Status status = read.status();
   if (status.ok() && !read->empty()) status = CheckRank(read->front().rank, *exchange, path);
+  if (status.ok() && !read->empty()) {
+    status = CheckReplicated(read->front().rank.replicated, text.rank.replicated);
+  }
   EMBANK_RETURN_IF_ERROR(Agree(exchange, status));
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> settings,
                           GatherTexts(exchange, StrCat(WriteModelText(text), how)));

@@ -24,11 +24,12 @@ struct RankStart {
 };
 
 // Compares the model, the settings and the build of all ranks, and what their stores have. `text`
-// is that of the trainer, `how` has further settings that must be equal, line by line. `path` is
-// that of the store; empty: it has none. All ranks call it, and all get the same status.
-// FAILED_PRECONDITION: settings or data differ, and the message has the first difference; the
-// checkpoint is of another number of ranks, another rank or another job; or ranks have no step in
-// common. The statuses of files of a rank, and of Exchange::Run.
+// is that of the trainer, with the tables that it replicates; `how` has further settings that must
+// be equal, line by line. `path` is that of the store; empty: it has none. All ranks call it, and
+// all get the same status. FAILED_PRECONDITION: settings or data differ, and the message has the
+// first difference; the checkpoint is of another number of ranks, another rank or another job, or
+// of other replicated tables; or ranks have no step in common. The statuses of files of a rank, and
+// of Exchange::Run.
 StatusOr<RankStart> AgreeOnStart(Exchange* exchange, const ModelText& text, const std::string& how,
                                  const std::string& path);
 

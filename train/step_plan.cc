@@ -19,6 +19,7 @@ StepPlan::StepPlan(const TrainerOptions& options, std::span<const FeatureTable> 
                         .ids = 0,
                         .is_excluded = feature.is_excluded,
                         .is_replicated = feature.is_replicated,
+                        .is_pooled = feature.is_pooled,
                         .table = static_cast<uint32_t>(first - features.begin())});
     columns_.push_back(feature.column);
   }
@@ -59,7 +60,7 @@ double StepPlan::GroupVolumeByBytes() const {
 
 void StepPlan::Plan() {
   const bool is_other = Seeded(SeededBug::kPlanDiffers) && own_.begin > 0;
-  packs_ = PlanPacks(traffic_, is_other ? PackRule::kNone : options_.pack_rule);
+  packs_ = PlanPacks(traffic_, is_other ? PackRule::kNone : options_.packs.rule);
   const bool is_counted = samples_ > 0;
   groups_ = options_.group_bytes > 0 && is_counted ? GroupPacks(packs_, GroupVolumeByBytes())
                                                    : GroupPacksInto(packs_, options_.groups);

@@ -37,8 +37,8 @@ const std::string& TableOf(const ClickColumns& columns, size_t feature) {
   return columns.tables.empty() ? columns.ids[feature] : columns.tables[feature];
 }
 
-bool IsReplicated(const TrainerOptions& options, const std::string& table) {
-  return std::ranges::find(options.named.replicated, table) != options.named.replicated.end();
+bool IsIn(const std::vector<std::string>& tables, const std::string& table) {
+  return std::ranges::find(tables, table) != tables.end();
 }
 
 // Whether a feature of the table is.
@@ -46,7 +46,7 @@ bool IsExcluded(const TrainerOptions& options, const ClickColumns& columns,
                 std::string_view table) {
   for (size_t i = 0; i < columns.ids.size(); ++i) {
     if (TableOf(columns, i) != table) continue;
-    if (std::ranges::find(options.named.excluded, columns.ids[i]) != options.named.excluded.end())
+    if (std::ranges::find(options.packs.excluded, columns.ids[i]) != options.packs.excluded.end())
       return true;
   }
   return false;
@@ -102,15 +102,25 @@ Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns)
                                        " id features"));
   }
   EMBANK_RETURN_IF_ERROR(CheckTables(options, columns));
-  for (const std::string& name : options.named.excluded) {
+  for (const std::string& name : options.packs.excluded) {
     if (std::ranges::find(columns.ids, name) != columns.ids.end()) continue;
     return InvalidArgumentError(StrCat("excluded: the data have no id feature \"", name, "\""));
   }
   const std::vector<std::string>& tables = columns.tables.empty() ? columns.ids : columns.tables;
-  for (const std::string& name : options.named.replicated) {
-    if (std::ranges::find(tables, name) != tables.end()) continue;
+  for (const std::string& name : options.ranks.replicated) {
+    if (IsIn(tables, name)) continue;
     return InvalidArgumentError(
         StrCat("replicate: the data have no id feature with a table \"", name, "\""));
+  }
+  for (const std::string& name : options.ranks.pooled) {
+    if (!IsIn(tables, name)) {
+      return InvalidArgumentError(
+          StrCat("pool at owner: the data have no id feature with a table \"", name, "\""));
+    }
+    if (IsIn(options.ranks.replicated, name)) {
+      return InvalidArgumentError(StrCat("pool at owner: the table \"", name,
+                                         "\" is replicated, and has no owners; name it once"));
+    }
   }
   return OkStatus();
 }
@@ -163,6 +173,9 @@ Status Validate(const TrainerOptions& options) {
     return InvalidArgumentError(
         StrCat("micro_batches is ", options.micro_batches, "; it must be 1 to ", kMicroBatchesMax));
   }
+  if (options.ranks.wire != ValueType::kF32 && options.ranks.wire != ValueType::kF16) {
+    return InvalidArgumentError("the wire type is bf16; it must be f32 or f16");
+  }
   if (options.groups == 0) return InvalidArgumentError("groups is 0; it must be at least 1");
   if (options.row.optimizer == Optimizer::kNone) {
     return InvalidArgumentError("the rows need an optimizer");
@@ -190,7 +203,8 @@ std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickCol
                       .column = column,
                       .dim = dim,
                       .is_excluded = IsExcluded(options, columns, name),
-                      .is_replicated = IsReplicated(options, name)});
+                      .is_replicated = IsIn(options.ranks.replicated, name),
+                      .is_pooled = IsIn(options.ranks.pooled, name)});
   };
   for (uint32_t i = 0; i < columns.ids.size(); ++i) add("id", i, DimOf(options, i));
   for (uint32_t i = 0; options.model.has_linear_part && i < columns.ids.size(); ++i)

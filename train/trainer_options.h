@@ -32,6 +32,23 @@ struct RuleOptions {
   UpdateRule rule;
 };
 
+struct PackOptions {
+  PackRule rule = PackRule::kMean;
+  std::vector<std::string> excluded;  // id features whose packs wait for no group
+};
+
+// How tables are spread over ranks, where there are several.
+struct RankOptions {
+  // Tables of which each rank has all rows, in place of those it owns. They never forget.
+  std::vector<std::string> replicated;
+  // Tables whose bags are summed by the owners of the rows: less travels where bags are long. Their
+  // vectors are sums of sums.
+  std::vector<std::string> pooled;
+  // The type in which rows and their gradients travel: kF32, or kF16 with a factor for each block,
+  // which rounds them (train/ranks/half_blocks.h).
+  ValueType wire = ValueType::kF32;
+};
+
 struct TrainerOptions {
   ClickModel model;            // of train/models/model_table.h, or one of your own
   uint32_t dim = 0;            // of all id features; 0: that of the model, or kDimDefault
@@ -46,20 +63,15 @@ struct TrainerOptions {
   uint32_t threads = 0;   // of the dense part; 0: one per core
   uint64_t seed = 1;      // of the first weights; StoreOptions::seed is that of the rows
   StoreOptions store;
+  RankOptions ranks;
 
   // How a step is done; its results do not depend on these (train/pipeline/README.md).
-  PackRule pack_rule = PackRule::kMean;
+  PackOptions packs;
   uint32_t micro_batches = 1;      // of a batch, 1 to kMicroBatchesMax, at most `slices`
   uint64_t micro_batch_bytes = 0;  // above 0: their number follows from Eq 2 after the warm-up
   uint32_t groups = 1;             // of packs, at most
   uint64_t group_bytes = 0;        // above 0: groups follow from Eq 3 after the warm-up
   uint32_t warmup_steps = 100;     // that count ids before packs are split
-  struct Named {
-    std::vector<std::string> excluded;  // id features whose packs wait for no group
-    // Tables of which each rank has all rows, in place of those it owns. They never forget.
-    std::vector<std::string> replicated;
-  };
-  Named named;
 };
 
 // INVALID_ARGUMENT names the option.
@@ -72,6 +84,7 @@ struct FeatureTable {
   uint32_t dim;
   bool is_excluded = false;
   bool is_replicated = false;
+  bool is_pooled = false;
 };
 
 // The tables of a model, in the order of its features. A model with a linear part has two for each

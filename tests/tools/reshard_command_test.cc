@@ -346,8 +346,19 @@ TEST_F(ReshardCommand, CopiesThatDifferAreRefused) {
   ExpectRefused(job + " --to 2",
                 "table \"dense parameters\" is replicated, and the row of key 2 on rank 0 differs "
                 "from that on rank 3");
-  ExpectRefused(job + " --to 2 --replicate users,none", "no rank has a table \"none\"");
-  ExpectRefused(job + " --to 2 --replicate users", "table \"users\" is replicated, and key");
+  // The steps behind it have a table that all ranks should have, by their text.
+  const auto replicate = [&](const std::string& table, uint64_t steps) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      std::string blob = Blob(rank, 4, steps);
+      blob.insert(blob.find("batch"), StrCat("replicated ", table, "\n"));
+      const auto store = Open(StrCat(job, "/rank-", rank));
+      ASSERT_TRUE(store->checkpoints()->Make(BytesOf(blob)).ok());
+    }
+  };
+  replicate("none", 20);
+  ExpectRefused(job + " --to 2", "no rank has a table \"none\"");
+  replicate("users", 30);
+  ExpectRefused(job + " --to 2", "table \"users\" is replicated, and key");
 }
 
 TEST_F(ReshardCommand, ATargetThatIsSomethingElseIsLeftAlone) {

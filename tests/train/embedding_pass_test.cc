@@ -64,8 +64,10 @@ SampleRange BagOf(const FeatureIds& feature, uint32_t sample) {
 // The processes that have the rows.
 struct Holders {
   uint32_t ranks;
-  bool is_local;       // one process, by LocalRows
-  bool is_replicated;  // every other table is
+  bool is_local;           // one process, by LocalRows
+  bool is_replicated;      // every other table is
+  bool is_pooled = false;  // all tables but one are
+  ValueType wire = ValueType::kF32;
 };
 
 // A rank with a store, whose tables have SGD and a rate of 1: with whole numbers all sums are
@@ -86,7 +88,8 @@ struct Rank {
       features.push_back({.table = table,
                           .column = static_cast<uint32_t>(i),
                           .dim = DimOf(i),
-                          .is_replicated = holders.is_replicated && number % 2 == 0});
+                          .is_replicated = holders.is_replicated && number % 2 == 0,
+                          .is_pooled = holders.is_pooled && number != 2});
     }
     const uint32_t number = exchange == nullptr ? 0 : exchange->rank();
     const SampleRange own = SliceOf(slices, holders.ranks, number);
@@ -94,7 +97,7 @@ struct Rank {
     if (holders.is_local) {
       rows = std::make_unique<LocalRows>(features, range);
     } else {
-      rows = std::make_unique<ShardedRows>(features, range, exchange);
+      rows = std::make_unique<ShardedRows>(features, range, exchange, holders.wire);
     }
     pass = std::make_unique<EmbeddingPass>(features, slices, range, rows.get());
   }
@@ -153,6 +156,7 @@ class EmbeddingPassTest : public ::testing::TestWithParam<Holders> {
       traffic_.push_back({.dim = DimOf(i),
                           .ids = 1 + i,
                           .is_replicated = ranks_[0]->features[i].is_replicated,
+                          .is_pooled = ranks_[0]->features[i].is_pooled,
                           .table = static_cast<uint32_t>(TableOf(i))});
     }
   }
@@ -325,11 +329,16 @@ INSTANTIATE_TEST_SUITE_P(, EmbeddingPassTest,
                          ::testing::Values(Holders{1, true, false}, Holders{1, false, false},
                                            Holders{2, false, false}, Holders{4, false, false},
                                            Holders{8, false, false}, Holders{2, false, true},
-                                           Holders{4, false, true}),
+                                           Holders{4, false, true}, Holders{1, false, false, true},
+                                           Holders{4, false, false, true},
+                                           Holders{2, false, true, false, ValueType::kF16},
+                                           Holders{4, false, false, true, ValueType::kF16}),
                          [](const auto& param) {
                            const Holders& holders = param.param;
                            return StrCat(holders.is_local ? "Local" : "Of", holders.ranks,
-                                         holders.is_replicated ? "Replicated" : "");
+                                         holders.is_replicated ? "Replicated" : "",
+                                         holders.is_pooled ? "Pooled" : "",
+                                         holders.wire == ValueType::kF16 ? "Halves" : "");
                          });
 
 // Gradients that are not finite, or whose sum is not, within a slice or over all. `bad_feature` is
@@ -383,7 +392,8 @@ TEST_P(NotFiniteTest, LeavesTheRowOfAFeatureAsItIs) { LeavesRowsAsTheyAre(3); }
 TEST_P(NotFiniteTest, LeavesTheRowOfTwoFeaturesAsItIs) { LeavesRowsAsTheyAre(1); }
 INSTANTIATE_TEST_SUITE_P(, NotFiniteTest,
                          ::testing::Values(Holders{1, true, false}, Holders{4, false, false},
-                                           Holders{2, false, true}));
+                                           Holders{2, false, true},
+                                           Holders{2, false, false, true}));
 
 }  // namespace
 }  // namespace embank::test::embedding_pass_test

@@ -61,7 +61,8 @@ TEST(ModelText, IsReadAsItWasWritten) {
       text.position.window_samples = 100;
     }
     text.other_steps = 7;
-    if (columns.format.empty()) text.rank = {.rank = 2, .ranks = 4, .job = ~uint64_t{0}};
+    if (columns.format.empty())
+      text.rank = {.rank = 2, .ranks = 4, .job = ~uint64_t{0}, .replicated = {"id a", "wide a"}};
     const StatusOr<ModelText> read = ParseModelText(WriteModelText(text));
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(WriteModelText(*read), WriteModelText(text));

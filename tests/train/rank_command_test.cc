@@ -7,8 +7,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,9 +32,10 @@ const std::string kData = StrCat(kModel, "--samples 12000 ");
 class Trainings {
  protected:
   // Trains with these options, and returns the dense parameters.
-  std::string WeightsOf(const std::string& options, uint32_t mpi_ranks = 0) const {
+  std::string WeightsOf(const std::string& options, uint32_t mpi_ranks = 0,
+                        const std::string& data = kData) const {
     const std::string weights = directory_.path() + "/weights";
-    const std::string words = StrCat(kData, options, " --weights ", weights);
+    const std::string words = StrCat(data, options, " --weights ", weights);
     const Ended ended = mpi_ranks == 0
                             ? Train(words)
                             : RunMpiJob(mpi_ranks, StrCat(std::getenv("EMBANK_TRAIN"), " ", words));
@@ -59,6 +58,40 @@ TEST_F(RankCommand, HasTheWeightsOfOneRank) {
   for (const uint32_t ranks : {2, 4}) {
     EXPECT_EQ(WeightsOf(StrCat("--ranks ", ranks, " --replicate C3")), one) << ranks;
   }
+}
+
+// Rows and gradients that are rounded, and sums of sums, have nearly the losses of one rank. Bags
+// of one id have the same bits.
+TEST_F(RankCommand, CodecsTrainNearlyTheSame) {
+  const std::string json = directory_.path() + "/json";
+  const std::string data = StrCat(
+      "--generate product-3 --field-divisor 8 --divisor 2000 --samples 6000 --batch 100 "
+      "--model wide-deep --json ",
+      json, " ");
+  const std::string one = WeightsOf("", 0, data);
+  const double loss = NumberOf(TextIn(json), "logloss");
+  for (const char* const codec : {"--wire-type f16", "--pool-at-owner bag84 id3",
+                                  "--wire-type f16 --pool-at-owner bag84 --replicate id1"}) {
+    const std::string options = StrCat("--ranks 2 ", codec);
+    const std::string weights = WeightsOf(options, 0, data);
+    EXPECT_NE(weights, one) << codec << " was not used";
+    EXPECT_NEAR(NumberOf(TextIn(json), "logloss"), loss, 1e-3 * loss) << codec;
+    EXPECT_EQ(WeightsOf(options, 0, data), weights) << codec;
+  }
+  EXPECT_EQ(WeightsOf("--ranks 4 --pool-at-owner id1 id3", 0, data), one);
+}
+
+// A rank has rows of other owners in replicated tables alone: a start without them, or with more,
+// would train rows that nobody has updated.
+TEST_F(RankCommand, AReplicatedTableStaysSo) {
+  const std::string whole = WeightsOf("");
+  const std::string job = Path("job") + " --dram-mib 48 --ranks 2 ";
+  WeightsOf(job + "--steps 7 --replicate C3");
+  const Ended other = Train(StrCat(kData, job, "--resume --replicate C4"));
+  EXPECT_NE(other.exit_code, 0);
+  EXPECT_THAT(other.output,
+              HasSubstr("on all ranks: \"id C3\", \"wide C3\"; this start asks for: \"id C4\""));
+  EXPECT_EQ(WeightsOf(job + "--resume"), whole);
 }
 
 TEST_F(MpiCommand, HasTheWeightsOfOneRank) {
@@ -85,8 +118,8 @@ std::vector<pid_t> ProcessesWith(const std::string& word) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "cmdline");
-    const std::string line((std::istreambuf_iterator<char>(file)), {});
+    // Nothing, where the process has ended meanwhile.
+    const std::string line = TextIn(entry.path() / "cmdline");
     const std::string program = std::filesystem::path(line.c_str()).filename().string();
     if (program == "embank-train" && line.find(word) != std::string::npos) {
       found.push_back(std::stoi(name));
@@ -185,6 +218,10 @@ TEST_F(RankCommand, WrongInputsAreNamed) {
       {"--ranks 2 --slices 6", "", {"slices is 6", "power of two"}},
       {"--ranks 2 --ablation", "", {"--ablation"}},
       {"--ranks 2 --replicate C99", "", {"\"C99\""}},
+      {"--ranks 2 --pool-at-owner C99", "", {"--pool-at-owner: ", "\"C99\""}},
+      {"--ranks 2 --replicate C3 --pool-at-owner C3", "", {"--pool-at-owner: ", "is replicated"}},
+      {"--ranks 2 --wire-type bf16", "", {"--wire-type is bf16", "f32", "f16"}},
+      {"--ranks 2 --resume --replicate C3", "two", {"--replicate: ", "none", "\"id C3\""}},
       {"--ranks 2", "one", {"has the model of one rank", "embank reshard"}},
       {"--ranks 2 --resume", "one", {"has the model of one rank", "embank reshard"}},
       {"--ranks 4 --resume", "two", {"a job of 2 ranks", "has 4", "embank reshard"}},
@@ -202,6 +239,8 @@ TEST_F(RankCommand, WrongInputsAreNamed) {
     }
     EXPECT_EQ(CountOf(ended.output, "embank-train: "), 1u) << ended.output;
   }
+  const Ended large = Train("--generate criteo-kaggle --ranks 2 --batch 131074 --pool-at-owner C3");
+  EXPECT_THAT(large.output, AllOf(HasSubstr("--batch: "), HasSubstr("65537 samples of it")));
   const Ended piped = Train("--data - --ranks 2 < /dev/null");
   EXPECT_THAT(piped.output, HasSubstr("--ranks: a pipe or standard input"));
 }

@@ -164,7 +164,7 @@ TEST(RankTrainer, ReplicatesTables) {
   job.set_replicated({2, 8, 28, 34});  // vectors and weights
   ASSERT_EQ(job.Open([&](uint32_t) {
     TrainerOptions options = OfRanks("wide-deep", 4);
-    options.named.replicated = {"C3", "C9"};
+    options.ranks.replicated = {"C3", "C9"};
     return options;
   }),
             OkStatus());

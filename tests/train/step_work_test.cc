@@ -50,7 +50,7 @@ StepWork WorkOfAStep(const std::string& schema_name, bool packing) {
   options.batch = kBatch;
   options.threads = options.store.worker_threads = 1;
   options.warmup_steps = kWarmupSteps;
-  options.pack_rule = packing ? PackRule::kMean : PackRule::kNone;
+  options.packs.rule = packing ? PackRule::kMean : PackRule::kNone;
   const auto trainer = *Trainer::Open(options, data->columns());
   StepWork work;
   ClickBatch batch;

@@ -27,7 +27,8 @@ DataName Log() {
 }
 
 // The text that the trainer of a rank writes.
-std::string TextOfRank(uint32_t rank, uint32_t ranks, uint64_t job) {
+std::string TextOfRank(uint32_t rank, uint32_t ranks, uint64_t job,
+                       const std::vector<std::string>& replicated) {
   TrainerOptions options;
   options.model = *FindModel("ffnn");
   options.dim = 4;
@@ -40,23 +41,30 @@ std::string TextOfRank(uint32_t rank, uint32_t ranks, uint64_t job) {
   text.steps = 1000;
   text.other_steps = 12;
   text.position.open_line_bytes = 120;
-  text.rank = {.rank = rank, .ranks = ranks, .job = job};
+  text.rank = {.rank = rank, .ranks = ranks, .job = job, .replicated = replicated};
   return WriteModelText(text);
 }
 
 TEST(TrainReshard, TheTextOfARankIsThatOfItsTrainer) {
   for (const uint32_t ranks : {1, 2, 8}) {
     const uint64_t job = ranks == 1 ? 0 : ~uint64_t{0};
-    const StatusOr<JobText> text = ReadJobText(TextOfRank(ranks - 1, ranks, job));
+    // A text of one rank has none.
+    std::vector<std::string> replicated;
+    if (ranks > 1) replicated = {"id user", "id job 5"};
+    const StatusOr<JobText> text = ReadJobText(TextOfRank(ranks - 1, ranks, job, replicated));
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(text->steps, 1000u);
     EXPECT_EQ(text->slices, 8u);
     EXPECT_EQ(text->rank, ranks - 1);
     EXPECT_EQ(text->ranks, ranks);
     EXPECT_EQ(text->job, job);
-    EXPECT_EQ(CheckSameTraining(*text, *ReadJobText(TextOfRank(3, 4, 5))), OkStatus());
+    EXPECT_EQ(text->replicated, replicated);
+    EXPECT_EQ(CheckSameTraining(*text, *ReadJobText(TextOfRank(3, 4, 5, replicated))), OkStatus());
+    const JobText other = *ReadJobText(TextOfRank(3, 4, 5, {"id user"}));
+    EXPECT_THAT(CheckSameTraining(*text, other).message(), HasSubstr("replicated tables"));
     for (const uint32_t others : {1, 4, 256}) {
-      EXPECT_EQ(BlobOfRank(*text, others - 1, others, 99), TextOfRank(others - 1, others, 99));
+      EXPECT_EQ(BlobOfRank(*text, others - 1, others, 99),
+                TextOfRank(others - 1, others, 99, replicated));
     }
   }
 }

@@ -76,7 +76,7 @@ TEST(TrainSwitches, AreBitIdenticalOverAThousandSteps) {
   EXPECT_LT(expected.losses.back(), expected.losses.front());
   for (uint32_t bits = 0; bits < 8; ++bits) {
     TrainerOptions options = Options();
-    options.pack_rule = (bits & 1) != 0 ? PackRule::kMean : PackRule::kNone;
+    options.packs.rule = (bits & 1) != 0 ? PackRule::kMean : PackRule::kNone;
     options.micro_batches = (bits & 2) != 0 ? 2 : 1;
     options.groups = options.micro_batches;
     options.store.hbm_bytes = (bits & 4) != 0 ? uint64_t{64} << 10 : 0;
@@ -98,7 +98,7 @@ TEST(TrainSwitches, ChangeNoBitOfTheOtherModels) {
     TrainerOptions options = Options(model);
     const Result expected = Train(options);
     EXPECT_LT(expected.losses.back(), expected.losses.front());
-    options.pack_rule = PackRule::kNone;
+    options.packs.rule = PackRule::kNone;
     options.micro_batches = options.groups = 3;
     options.store.hbm_bytes = uint64_t{64} << 10;
     options.threads = options.store.worker_threads = 2;
@@ -113,7 +113,7 @@ TEST(TrainSwitches, MicroBatchesAndFourTiersChangeNoBit) {
     TrainerOptions options = Options();
     options.micro_batches = micro_batches;
     options.groups = 3;
-    options.named.excluded = {"C3", "C7"};
+    options.packs.excluded = {"C3", "C7"};
     options.threads = options.store.worker_threads = 2;
     options.store.path = directory.path() + StrCat("/store", micro_batches);
     options.store.pmem_path = directory.path() + StrCat("/pmem", micro_batches);

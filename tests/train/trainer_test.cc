@@ -88,7 +88,7 @@ TEST(Trainer, PlansPacksBehindItsWarmUp) {
   TrainerOptions options = OptionsOf("wide-deep");
   options.warmup_steps = 5;
   options.groups = 2;
-  options.named.excluded = {"C3"};
+  options.packs.excluded = {"C3"};
   const auto trainer = OpenTrainer(options);
   EXPECT_EQ(trainer->plan().packs().size(), 4u) << "dims 1 and 8, and C3 with both dims";
   Train(trainer.get(), 10);
@@ -126,7 +126,7 @@ TEST(Trainer, MoreMicroBatchesThanAStepHasAreTold) {
 
 TEST(Trainer, GroupsFollowFromTheirBytes) {
   TrainerOptions options = OptionsOf("dlrm");
-  options.pack_rule = PackRule::kNone;
+  options.packs.rule = PackRule::kNone;
   options.warmup_steps = 3;
   // A feature has 100 rows of 8 floats in a step: four of them are in a group, and two in the last.
   options.group_bytes = 4 * 100 * 8 * sizeof(float);
@@ -328,7 +328,7 @@ TEST(Trainer, DenseParametersWhoseGradientsAreNotFiniteStayAsTheyAre) {
 uint64_t StepWithALargeRow(uint32_t bag) {
   TrainerOptions options = OptionsOf("dlrm");
   options.dim = 2;
-  options.pack_rule = PackRule::kNone;
+  options.packs.rule = PackRule::kNone;
   const auto trainer = OpenTrainer(options);
   Train(trainer.get(), 1);
   const auto data = Data(200);
@@ -526,8 +526,8 @@ TEST(Trainer, WrongOptionsAreNamed) {
   refused([](TrainerOptions* o) { o->slices = 0; }, "slices is 0");
   refused([](TrainerOptions* o) { o->micro_batches = 5; }, "micro_batches is 5");
   refused([](TrainerOptions* o) { o->groups = 0; }, "groups is 0");
-  refused([](TrainerOptions* o) { o->named.excluded = {"C99"}; }, "\"C99\"");
-  refused([](TrainerOptions* o) { o->named.replicated = {"C98"}; }, "\"C98\"");
+  refused([](TrainerOptions* o) { o->packs.excluded = {"C99"}; }, "\"C99\"");
+  refused([](TrainerOptions* o) { o->ranks.replicated = {"C98"}; }, "\"C98\"");
   refused([](TrainerOptions* o) { o->dims = {8, 8}; }, "there are 2 dims");
   refused([](TrainerOptions* o) { o->dims.assign(26, 8), o->dims[3] = 4; }, "needs one dim");
   for (const char* const model : {"wide-deep", "deep-fm", "ffnn", "mmoe"}) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <unordered_set>
 #include <utility>
 
@@ -50,6 +51,7 @@ EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t sl
   EMBANK_CHECK(own.begin < own.end && own.end <= slices);
   for (size_t i = 0; i < memory_.size(); ++i) {
     memory_[i].table_hash = TableHash(features_[i].table->name());
+    memory_[i].is_pooled = rows->IsPooled(i);
   }
 }
 
@@ -70,6 +72,11 @@ void EmbeddingPass::Begin(const ClickBatch* batch) {
     Grow(ids_max[i], &memory.touches);
     Grow(ids_max[i], &memory.index);
     Grow(samples * features_[i].dim, &memory.vectors);
+    if (memory.is_pooled) {
+      Grow(ids_max[i], &memory.bags);
+      Grow(ids.weights.empty() ? 0 : ids_max[i], &memory.bag_weights);
+      Grow(samples, &memory.bag_ends);
+    }
     Grow(samples * features_[i].dim, &memory.gradients);
   }
   rows_->Begin(ids_max);
@@ -100,7 +107,56 @@ void EmbeddingPass::MakeUnique(const Pack& pack, uint32_t slice) {
     ids.touches = written.touches.first(count);
     std::ranges::copy(unique.counts(), ids.counts.begin());
     ids.ids_before = begin;
+    if (memory.is_pooled) MapBags(i, SamplesOf(slice), &ids);
   }
+}
+
+// Bags that owners sum have a place for each owner.
+EmbeddingPass::Bag EmbeddingPass::BagOf(size_t feature, SampleRange slice, uint32_t sample) const {
+  const FeatureMemory& memory = memory_[feature];
+  const uint32_t first = memory.positions.begin;
+  if (memory.is_pooled) {
+    const uint32_t* const end = memory.bag_ends.data() + (sample - samples_.begin);
+    const uint32_t begin = sample == slice.begin ? 0 : end[-1];
+    const IdPlace* const places = memory.index.data() + PositionsOf(feature, slice).begin - first;
+    return {.places = {places + begin, *end - begin}};
+  }
+  const SampleRange bag = PositionsOf(feature, {sample, sample + 1});
+  const std::vector<float>& weights = Ids(feature).weights;
+  return {.places = {memory.index.data() + bag.begin - first, bag.end - bag.begin},
+          .weights = weights.empty() ? nullptr : weights.data() + bag.begin};
+}
+
+// Replaces the places of ids by those of bags.
+void EmbeddingPass::MapBags(size_t feature, SampleRange samples, SliceIds* ids) {
+  FeatureMemory& memory = memory_[feature];
+  const SampleRange range = PositionsOf(feature, samples);
+  const uint32_t begin = range.begin - memory.positions.begin;
+  const uint32_t size = range.end - range.begin;
+  const std::span<uint32_t> ends =
+      std::span(memory.bag_ends)
+          .subspan(samples.begin - samples_.begin, samples.end - samples.begin);
+  for (uint32_t i = 0; i < ends.size(); ++i) {
+    ends[i] = PositionsOf(feature, {samples.begin + i, samples.begin + i + 1}).end - range.begin;
+  }
+  std::span<const float> weights = Ids(feature).weights;
+  if (!weights.empty()) weights = weights.subspan(range.begin, size);
+  ids->bags = std::span(memory.bags).subspan(begin, size);
+  ids->bag_weights = std::span(memory.bag_weights).subspan(begin, weights.size());
+  ids->bag_counts.resize(ids->counts.size());
+  const UniqueIds written = {.unique = std::span(memory.unique).subspan(begin, size),
+                             .touches = std::span(memory.touches).subspan(begin, size),
+                             .index = std::span(memory.index).subspan(begin, size)};
+  BagMap map(rows_->OwnersOf(feature));
+  map.Run(written, ids->counts,
+          {.ends = ends,
+           .weights = weights,
+           .bags = ids->bags,
+           .weights_by_id = ids->bag_weights,
+           .bag_counts = ids->bag_counts});
+  const uint32_t count = std::accumulate(ids->counts.begin(), ids->counts.end(), 0u);
+  ids->ids = written.unique.first(count);
+  ids->touches = written.touches.first(count);
 }
 
 void EmbeddingPass::StitchReduce(const Pack& pack, uint32_t slice) {
@@ -109,31 +165,28 @@ void EmbeddingPass::StitchReduce(const Pack& pack, uint32_t slice) {
     FeatureMemory& memory = memory_[i];
     const uint32_t dim = features_[i].dim;
     const SliceIds& ids = ids_.Of(i, slice);
-    const auto row = [&](uint32_t position) {
-      const IdPlace place = memory.index[position - memory.positions.begin];
+    const std::span<const uint32_t> counts = ids.row_counts();
+    const auto row = [&](IdPlace place) {
       uint64_t number = place.number();
-      if (Seeded(SeededBug::kStitchOffByOne)) number = (number + 1) % ids.counts[place.owner()];
+      if (Seeded(SeededBug::kStitchOffByOne)) number = (number + 1) % counts[place.owner()];
       return ids.rows[place.owner()] + number * dim;
     };
     for (uint32_t sample = samples.begin; sample < samples.end; ++sample) {
-      const SampleRange bag = PositionsOf(i, {sample, sample + 1});
+      const Bag bag = BagOf(i, samples, sample);
       float* const vector = memory.vectors.data() + uint64_t{sample - samples_.begin} * dim;
-      if (bag.begin == bag.end) {
+      if (bag.places.empty()) {
         std::fill_n(vector, dim, 0.0f);
         continue;
       }
-      const std::span<const float> weights = Ids(i).weights;
-      if (!weights.empty()) {
-        AssignTimes(weights[bag.begin], row(bag.begin), dim, vector);
-        for (uint32_t position = bag.begin + 1; position < bag.end; ++position) {
-          AddTimes(weights[position], row(position), dim, vector);
+      if (bag.weights != nullptr) {
+        AssignTimes(bag.weights[0], row(bag.places[0]), dim, vector);
+        for (size_t k = 1; k < bag.places.size(); ++k) {
+          AddTimes(bag.weights[k], row(bag.places[k]), dim, vector);
         }
         continue;
       }
-      Assign(row(bag.begin), dim, vector);
-      for (uint32_t position = bag.begin + 1; position < bag.end; ++position) {
-        AddTo(row(position), dim, vector);
-      }
+      Assign(row(bag.places[0]), dim, vector);
+      for (size_t k = 1; k < bag.places.size(); ++k) AddTo(row(bag.places[k]), dim, vector);
     }
   }
 }
@@ -145,7 +198,6 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
     FeatureMemory& memory = memory_[i];
     const uint32_t dim = features_[i].dim;
     SliceIds& ids = ids_.Of(i, slice);
-    const std::span<const float> weights = Ids(i).weights;
     std::ranges::fill(next_unseen, 0u);
     if (Seeded(SeededBug::kSumsInAnotherOrder)) {
       std::reverse(memory.gradients.begin(),
@@ -154,27 +206,28 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
     for (uint32_t sample = samples.begin; sample < samples.end; ++sample) {
       const float* const gradient =
           memory.gradients.data() + uint64_t{sample - samples_.begin} * dim;
-      const SampleRange bag = PositionsOf(i, {sample, sample + 1});
-      for (uint32_t position = bag.begin; position < bag.end; ++position) {
-        const IdPlace place = memory.index[position - memory.positions.begin];
+      const Bag bag = BagOf(i, samples, sample);
+      for (size_t k = 0; k < bag.places.size(); ++k) {
+        const IdPlace place = bag.places[k];
         float* const sum = ids.sums[place.owner()] + uint64_t{place.number()} * dim;
         // Places follow first occurrences.
         uint32_t& unseen = next_unseen[place.owner()];
         const bool is_first = place.number() == unseen;
         if (is_first) ++unseen;
-        if (weights.empty()) {
+        if (bag.weights == nullptr) {
           is_first ? Assign(gradient, dim, sum) : AddTo(gradient, dim, sum);
         } else if (is_first) {
-          AssignTimes(weights[position], gradient, dim, sum);
+          AssignTimes(bag.weights[k], gradient, dim, sum);
         } else {
-          AddTimes(weights[position], gradient, dim, sum);
+          AddTimes(bag.weights[k], gradient, dim, sum);
         }
       }
     }
     ids.are_sums_finite = true;
+    const std::span<const uint32_t> counts = ids.row_counts();
     for (size_t owner = 0; owner < next_unseen.size(); ++owner) {
-      EMBANK_CHECK(next_unseen[owner] == ids.counts[owner]);
-      ids.are_sums_finite &= AreFinite({ids.sums[owner], uint64_t{ids.counts[owner]} * dim});
+      EMBANK_CHECK(next_unseen[owner] == counts[owner]);
+      ids.are_sums_finite &= AreFinite({ids.sums[owner], uint64_t{counts[owner]} * dim});
     }
   }
 }

@@ -19,6 +19,7 @@
 #include "base/types.h"
 #include "train/dense/slices.h"
 #include "train/dense/tensor.h"
+#include "train/pipeline/bag_map.h"
 #include "train/pipeline/pack_plan.h"
 #include "train/pipeline/sparse_rows.h"
 #include "train/pipeline/unique_partition.h"
@@ -71,10 +72,16 @@ class EmbeddingPass {
   // A feature's part of a step. Arrays begin with the first position or sample of the pass.
   struct FeatureMemory {
     uint64_t table_hash = 0;
+    bool is_pooled = false;
     SampleRange positions = {0, 0};  // of the pass
     std::vector<Key> unique;
     std::vector<uint16_t> touches;
-    std::vector<IdPlace> index;  // of each position
+    std::vector<IdPlace> index;  // of each position; of a slice's places where it is pooled
+    // Where it is pooled: what BagMap writes of a slice's positions, and where the places of each
+    // sample end, from those of the slice on.
+    std::vector<uint16_t> bags;
+    std::vector<float> bag_weights;
+    std::vector<uint32_t> bag_ends;
     std::vector<float> vectors;  // of each sample
     std::vector<float> gradients;
   };
@@ -83,6 +90,13 @@ class EmbeddingPass {
     return batch_->features[features_[feature].column];
   }
   SampleRange SamplesOf(uint32_t slice) const { return SliceOf(batch_->samples, slices_, slice); }
+  // The places of a sample's bag, and their weights; nullptr: all are 1.
+  struct Bag {
+    std::span<const IdPlace> places;
+    const float* weights = nullptr;
+  };
+  Bag BagOf(size_t feature, SampleRange slice, uint32_t sample) const;
+  void MapBags(size_t feature, SampleRange samples, SliceIds* ids);
   // The positions of samples.
   SampleRange PositionsOf(size_t feature, SampleRange samples) const;
 

@@ -23,7 +23,8 @@ Pack MakePack(std::span<const FeatureTraffic> traffic, std::vector<uint32_t> fea
           .features = features,
           .volume = PackVolume(traffic, features),
           .is_excluded = first.is_excluded,
-          .is_replicated = first.is_replicated};
+          .is_replicated = first.is_replicated,
+          .is_pooled = first.is_pooled};
 }
 
 // The features of a table, which stay together.
@@ -121,9 +122,10 @@ double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint3
 
 std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, PackRule rule) {
   if (rule == PackRule::kNone) return EachAPack(traffic);
-  std::map<std::tuple<uint32_t, bool, bool>, std::vector<uint32_t>> by_dim;
+  std::map<std::tuple<uint32_t, bool, bool, bool>, std::vector<uint32_t>> by_dim;
   for (uint32_t i = 0; i < traffic.size(); ++i) {
-    by_dim[{traffic[i].dim, traffic[i].is_excluded, traffic[i].is_replicated}].push_back(i);
+    const FeatureTraffic& of = traffic[i];
+    by_dim[{of.dim, of.is_excluded, of.is_replicated, of.is_pooled}].push_back(i);
   }
   std::vector<Pack> whole;
   Volumes volumes;

@@ -19,9 +19,10 @@ struct FeatureTraffic {
   uint64_t ids = 0;            // positions in all batches of the warm-up
   bool is_excluded = false;    // its pack waits for no other one (preset excluded embedding)
   bool is_replicated = false;  // each rank has all rows of its table
+  bool is_pooled = false;      // owners of rows sum its bags
   // Features of one table, by any number, are in one pack, because a row makes one step for all of
-  // them. They have one dim, and are excluded or replicated together. kOwnTable: no other one has
-  // it.
+  // them. They have one dim, and are excluded, replicated or pooled together. kOwnTable: no other
+  // one has it.
   uint32_t table = kOwnTable;
 
   static constexpr uint32_t kOwnTable = UINT32_MAX;
@@ -33,6 +34,7 @@ struct Pack {
   double volume = 0.0;             // Eq 1
   bool is_excluded = false;
   bool is_replicated = false;
+  bool is_pooled = false;
 };
 
 // How many shards a pack above the mean volume is split into. The paper names the trigger, and two
@@ -51,7 +53,7 @@ double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint3
 // Makes the packs: by dim, the lower first. Those above the mean are split evenly by volume, into
 // as many shards as the rule says, and at most one for each table. Features that are excluded
 // have packs of their own, by dim, which mean and lightest pack leave out. So have those that are
-// replicated, which count among the others. Each feature is in one
+// replicated or pooled, which count among the others. Each feature is in one
 // pack. Where there is no traffic yet, each dim is one pack.
 std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic,
                             PackRule rule = PackRule::kMean);

@@ -25,6 +25,7 @@ struct EmbeddingFeature {
   uint32_t column = 0;  // of the id features of the data
   uint32_t dim = 0;
   bool is_replicated = false;  // each rank has all rows of the table
+  bool is_pooled = false;      // owners sum the rows of its bags
 };
 
 // Slices from `begin` up to `end`, which is not included: a micro-batch, or those of a rank.
@@ -37,17 +38,27 @@ struct SliceRange {
 
 // The distinct ids of a feature in a slice, and their rows.
 struct SliceIds {
-  // As UniquePartition writes them, by owner, in the memory of the pass.
+  // As UniquePartition writes them, by owner, in the memory of the pass. Those of a feature that is
+  // pooled are as BagMap leaves them.
   std::span<Key> ids;
   std::span<uint16_t> touches;   // of each
   std::vector<uint32_t> counts;  // of each owner
   // An upper bound of the feature's distinct ids in the slices of the pass before this one.
   uint64_t ids_before = 0;
+  // A feature that is pooled has the bags of each occurrence of an id, their weights or none, and
+  // the number of bags of each owner (bag_map.h).
+  std::span<uint16_t> bags;
+  std::span<float> bag_weights;
+  std::vector<uint32_t> bag_counts;
   // Gather sets these for each owner: its rows, and memory for the sums of their gradients. The
-  // first row is that of the owner's first id, and rows stand one behind the other.
+  // first row is that of the owner's first id, and rows stand one behind the other. Where the
+  // feature is pooled, they are those of the owner's bags.
   std::vector<const float*> rows;
   std::vector<float*> sums;
   bool are_sums_finite = true;  // the pass sets it
+
+  // The number of rows of each owner.
+  std::span<const uint32_t> row_counts() const { return bag_counts.empty() ? counts : bag_counts; }
 };
 
 // The ids of a batch, of each feature and slice of a pass.
@@ -89,6 +100,8 @@ class SparseRows {
   // Whether rows are in other processes. Then the operations of the link are in one order on all
   // ranks and run one at a time; else they do nothing.
   virtual bool has_link() const { return false; }
+  // Whether the owners of a feature's rows sum its bags: all features of a pack alike.
+  virtual bool IsPooled(size_t /*feature*/) const { return false; }
 
   // Begins a batch with at most so many ids of each feature in the slices of the pass.
   virtual void Begin(std::span<const uint64_t> ids_max) = 0;

@@ -1,36 +1,51 @@
 #include "train/ranks/pack_exchange.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/packed/packed_lookup.h"
+#include "train/pipeline/grown_array.h"
 
 namespace embank {
 namespace {
 
-// The ids of a slice that go to a rank.
-struct IdsOfRank {
-  std::span<const Key> ids;
-  std::span<const uint16_t> touches;
-};
-
-IdsOfRank IdsFor(const SliceIds& slice, uint32_t rank, bool is_replicated) {
-  if (is_replicated) return {slice.ids, slice.touches};
-  uint32_t begin = 0;
-  for (uint32_t owner = 0; owner < rank; ++owner) begin += slice.counts[owner];
-  return {slice.ids.subspan(begin, slice.counts[rank]),
-          slice.touches.subspan(begin, slice.counts[rank])};
+template <typename Value>
+void Append(std::span<const Value> values, std::byte** to) {
+  if (values.empty()) return;
+  std::memcpy(*to, values.data(), values.size_bytes());
+  *to += values.size_bytes();
 }
 
-void Append(const void* from, uint64_t bytes, std::byte** to) {
-  if (bytes == 0) return;
-  std::memcpy(*to, from, bytes);
-  *to += bytes;
+template <typename Value>
+std::span<const Value> ValuesAt(PartBuffer* buffer, uint64_t begin, uint32_t count) {
+  return {reinterpret_cast<const Value*>(buffer->data() + begin), count};
+}
+
+// Takes so many values from the front.
+template <typename Value>
+std::span<const Value> Take(size_t count, std::span<const Value>* values) {
+  const std::span<const Value> first = values->first(count);
+  *values = values->subspan(count);
+  return first;
+}
+
+uint32_t SumOf(std::span<const uint16_t> touches) {
+  uint32_t sum = 0;
+  for (const uint16_t one : touches) sum += one;
+  return sum;
 }
 
 }  // namespace
+
+void PackExchange::Counts::Add(const Counts& other) {
+  ids += other.ids;
+  bags += other.bags;
+  occurrences += other.occurrences;
+  weights += other.weights;
+}
 
 // All ids of a replicated pack go to each rank.
 void PackExchange::CountIds(const Pack& pack, SliceRange micro_batch, const BatchIds& ids) {
@@ -38,18 +53,26 @@ void PackExchange::CountIds(const Pack& pack, SliceRange micro_batch, const Batc
   EMBANK_CHECK(features_in_pack_ > 0);
   own_.places.assign(ranks() * features_in_pack_, {});
   owned_.places.assign(ranks() * features_in_pack_, {});
-  for (uint32_t rank = 0; rank < ranks(); ++rank) {
-    for (size_t i = 0; i < features_in_pack_; ++i) {
-      uint32_t& count = PlaceOf(&own_, rank, i).count;
-      for (uint32_t slice = micro_batch.begin; slice < micro_batch.end; ++slice) {
-        count += ids.Of(pack.features[i], slice).counts[pack.is_replicated ? 0 : rank];
+  for (size_t i = 0; i < features_in_pack_; ++i) {
+    for (uint32_t slice = micro_batch.begin; slice < micro_batch.end; ++slice) {
+      const SliceIds& of_slice = ids.Of(pack.features[i], slice);
+      std::span<const uint16_t> touches = of_slice.touches;
+      for (uint32_t rank = 0; rank < ranks(); ++rank) {
+        Counts counts = {.ids = of_slice.counts[pack.is_replicated ? 0 : rank]};
+        if (pack.is_pooled) {
+          counts.bags = of_slice.bag_counts[rank];
+          counts.occurrences = SumOf(Take(counts.ids, &touches));
+          counts.weights = of_slice.bag_weights.empty() ? 0 : counts.occurrences;
+        }
+        PlaceOf(&own_, rank, i).counts.Add(counts);
       }
     }
   }
 }
 
 Status PackExchange::ExchangeCounts(const Pack& pack) {
-  const uint64_t bytes = pack.features.size() * sizeof(uint32_t);
+  static_assert(sizeof(Counts) % kExchangeUnitBytes == 0);
+  const uint64_t bytes = pack.features.size() * sizeof(Counts);
   const std::vector<uint64_t> of_ranks(ranks(), bytes);
   own_.counts.Lay(of_ranks);
   owned_.counts.Lay(of_ranks);
@@ -57,38 +80,34 @@ Status PackExchange::ExchangeCounts(const Pack& pack) {
     std::byte* next = own_.counts.data() + own_.counts.parts()[rank].begin;
     for (size_t i = 0; i < pack.features.size(); ++i) {
       const size_t number = Seeded(SeededBug::kCountsSwapped) ? pack.features.size() - 1 - i : i;
-      Append(&PlaceOf(&own_, rank, number).count, sizeof(uint32_t), &next);
+      Append(std::span<const Counts>(&PlaceOf(&own_, rank, number).counts, 1), &next);
     }
-    own_.counts.ClearPadding(rank, bytes);
   }
   EMBANK_RETURN_IF_ERROR(exchange_->Run(own_.counts.source(), owned_.counts.target()));
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     const std::byte* const from = owned_.counts.data() + owned_.counts.parts()[rank].begin;
     for (size_t i = 0; i < pack.features.size(); ++i) {
-      std::memcpy(&PlaceOf(&owned_, rank, i).count, from + i * sizeof(uint32_t), sizeof(uint32_t));
+      std::memcpy(&PlaceOf(&owned_, rank, i).counts, from + i * sizeof(Counts), sizeof(Counts));
     }
   }
   return OkStatus();
 }
 
-// Lays out ids, touches and rows by the counts of a side.
-void PackExchange::PlanParts(const Pack& pack, bool is_one_part, Side* side) {
+// Lays out ids and rows by the counts of a side. Values of more bytes come first: all are aligned.
+// Returns the floats of the rows of its ids.
+uint64_t PackExchange::PlanParts(const Pack& pack, bool is_one_part, Side* side) {
+  std::vector<Counts> all(ranks());
   std::vector<uint64_t> ids_bytes;
   std::vector<uint64_t> rows_bytes;
+  const auto rows_of = [&](const Counts& counts) {
+    return pack.is_pooled ? counts.bags : counts.ids;
+  };
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < pack.features.size(); ++i) {
-      Place& place = PlaceOf(side, rank, i);
-      place.ids_begin = count * sizeof(Key);
-      place.touches_begin = count * sizeof(uint16_t);
-      place.rows_begin = count * RowBytes(pack);
-      count += place.count;
-    }
-    for (size_t i = 0; i < pack.features.size(); ++i) {
-      PlaceOf(side, rank, i).touches_begin += count * sizeof(Key);
-    }
-    ids_bytes.push_back(count * (sizeof(Key) + sizeof(uint16_t)));
-    rows_bytes.push_back(count * RowBytes(pack));
+    for (size_t i = 0; i < pack.features.size(); ++i) all[rank].Add(PlaceOf(side, rank, i).counts);
+    ids_bytes.push_back(all[rank].ids * (sizeof(Key) + sizeof(uint16_t)) +
+                        all[rank].weights * sizeof(float) +
+                        all[rank].occurrences * sizeof(uint16_t));
+    rows_bytes.push_back(rows_of(all[rank]) * RowBytes(pack));
   }
   if (is_one_part) {
     side->ids.LayOne(ids_bytes[0], ranks());
@@ -97,29 +116,69 @@ void PackExchange::PlanParts(const Pack& pack, bool is_one_part, Side* side) {
     side->ids.Lay(ids_bytes);
     side->rows.Lay(rows_bytes);
   }
+  uint64_t gathered = 0;
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     side->ids.ClearPadding(rank, ids_bytes[rank]);
     side->rows.ClearPadding(rank, rows_bytes[rank]);
+    Place next;
+    next.ids_begin = side->ids.parts()[rank].begin;
+    next.rows_begin = side->rows.parts()[rank].begin;
+    next.weights_begin = next.ids_begin + all[rank].ids * sizeof(Key);
+    next.touches_begin = next.weights_begin + all[rank].weights * sizeof(float);
+    next.bags_begin = next.touches_begin + all[rank].ids * sizeof(uint16_t);
     for (size_t i = 0; i < pack.features.size(); ++i) {
       Place& place = PlaceOf(side, rank, i);
-      place.ids_begin += side->ids.parts()[rank].begin;
-      place.touches_begin += side->ids.parts()[rank].begin;
-      place.rows_begin += side->rows.parts()[rank].begin;
+      next.counts = place.counts;
+      next.gathered_begin = gathered;
+      place = next;
+      next.ids_begin += place.counts.ids * sizeof(Key);
+      next.weights_begin += place.counts.weights * sizeof(float);
+      next.touches_begin += place.counts.ids * sizeof(uint16_t);
+      next.bags_begin += place.counts.occurrences * sizeof(uint16_t);
+      next.rows_begin += rows_of(place.counts) * RowBytes(pack);
+      gathered += uint64_t{place.counts.ids} * pack.dim;
     }
   }
+  return gathered;
 }
 
+// Bags have numbers in their slice, and get numbers in the micro-batch.
 void PackExchange::WriteIds(const Pack& pack, SliceRange micro_batch, const BatchIds& ids) {
-  const uint32_t ranks_written = pack.is_replicated ? 1 : ranks();
-  for (uint32_t rank = 0; rank < ranks_written; ++rank) {
-    for (size_t i = 0; i < pack.features.size(); ++i) {
-      const Place& place = PlaceOf(&own_, rank, i);
-      std::byte* next_id = own_.ids.data() + place.ids_begin;
-      std::byte* next_touches = own_.ids.data() + place.touches_begin;
-      for (uint32_t slice = micro_batch.begin; slice < micro_batch.end; ++slice) {
-        const IdsOfRank some = IdsFor(ids.Of(pack.features[i], slice), rank, pack.is_replicated);
-        Append(some.ids.data(), some.ids.size_bytes(), &next_id);
-        Append(some.touches.data(), some.touches.size_bytes(), &next_touches);
+  std::byte* const begin = own_.ids.data();
+  const uint32_t owners = pack.is_replicated ? 1 : ranks();
+  std::vector<uint16_t> numbers;
+  for (size_t i = 0; i < pack.features.size(); ++i) {
+    std::vector<Place> next;
+    for (uint32_t rank = 0; rank < owners; ++rank) {
+      next.push_back(PlaceOf(&own_, rank, i));
+      next.back().counts.bags = 0;
+    }
+    for (uint32_t slice = micro_batch.begin; slice < micro_batch.end; ++slice) {
+      const SliceIds& of_slice = ids.Of(pack.features[i], slice);
+      KeySpan keys = of_slice.ids;
+      std::span<const uint16_t> touches = of_slice.touches;
+      std::span<const uint16_t> bags = of_slice.bags;
+      std::span<const float> weights = of_slice.bag_weights;
+      for (uint32_t rank = 0; rank < owners; ++rank) {
+        Place& place = next[rank];
+        const auto append = [&](auto values, uint64_t* at) {
+          std::byte* to = begin + *at;
+          Append(values, &to);
+          *at = static_cast<uint64_t>(to - begin);
+        };
+        const uint32_t count = of_slice.counts[rank];
+        const std::span<const uint16_t> of_keys = Take(count, &touches);
+        append(Take(count, &keys), &place.ids_begin);
+        append(of_keys, &place.touches_begin);
+        if (!pack.is_pooled) continue;
+        const std::span<const uint16_t> of_rank = Take(SumOf(of_keys), &bags);
+        numbers.assign(of_rank.begin(), of_rank.end());
+        for (uint16_t& number : numbers) {
+          number = static_cast<uint16_t>(number + place.counts.bags);
+        }
+        place.counts.bags += of_slice.bag_counts[rank];
+        append(std::span<const uint16_t>(numbers), &place.bags_begin);
+        if (!weights.empty()) append(Take(of_rank.size(), &weights), &place.weights_begin);
       }
     }
   }
@@ -141,8 +200,8 @@ void PackExchange::GivePlaces(const Pack& pack, SliceRange micro_batch, BatchIds
         SliceIds& of_slice = ids->Of(pack.features[i], slice);
         of_slice.rows[owner] = rows;
         of_slice.sums[owner] = sums;
-        rows += uint64_t{of_slice.counts[owner]} * pack.dim;
-        sums += uint64_t{of_slice.counts[owner]} * pack.dim;
+        rows += uint64_t{of_slice.row_counts()[owner]} * pack.dim;
+        sums += uint64_t{of_slice.row_counts()[owner]} * pack.dim;
       }
     }
   }
@@ -152,10 +211,21 @@ Status PackExchange::SendIds(const Pack& pack, SliceRange micro_batch, BatchIds*
   CountIds(pack, micro_batch, *ids);
   EMBANK_RETURN_IF_ERROR(ExchangeCounts(pack));
   PlanParts(pack, pack.is_replicated, &own_);
-  PlanParts(pack, false, &owned_);
+  const uint64_t gathered = PlanParts(pack, false, &owned_);
+  if (pack.is_pooled) Grow(gathered, &gathered_);
   WriteIds(pack, micro_batch, *ids);
   GivePlaces(pack, micro_batch, ids);
   return exchange_->Run(own_.ids.source(), owned_.ids.target());
+}
+
+OwnedBags PackExchange::BagsOf(const Pack& pack, const Place& place) {
+  PartBuffer* const ids = &owned_.ids;
+  const Counts& counts = place.counts;
+  return {.touches = ValuesAt<uint16_t>(ids, place.touches_begin, counts.ids),
+          .bags = ValuesAt<uint16_t>(ids, place.bags_begin, counts.occurrences),
+          .weights = ValuesAt<float>(ids, place.weights_begin, counts.weights),
+          .count = counts.bags,
+          .dim = pack.dim};
 }
 
 Status PackExchange::Gather(const Pack& pack, MissingRule rule) {
@@ -164,31 +234,45 @@ Status PackExchange::Gather(const Pack& pack, MissingRule rule) {
   for (size_t i = 0; i < pack.features.size(); ++i) {
     for (uint32_t rank = 0; rank < ranks(); ++rank) {
       const Place& place = PlaceOf(&owned_, rank, i);
-      const std::byte* const ids = owned_.ids.data();
       LookupFeature& feature = features.emplace_back();
       feature.table = features_[pack.features[i]].table;
-      feature.keys = {reinterpret_cast<const Key*>(ids + place.ids_begin), place.count};
-      feature.touches = {reinterpret_cast<const uint16_t*>(ids + place.touches_begin), place.count};
-      feature.rows = {owned_.rows.data() + place.rows_begin, RowBytes(pack)};
+      feature.keys = ValuesAt<Key>(&owned_.ids, place.ids_begin, place.counts.ids);
+      feature.touches = ValuesAt<uint16_t>(&owned_.ids, place.touches_begin, place.counts.ids);
+      std::byte* const rows =
+          pack.is_pooled ? reinterpret_cast<std::byte*>(gathered_.data() + place.gathered_begin)
+                         : owned_.rows.data() + place.rows_begin;
+      feature.rows = {rows, RowBytes(pack)};
     }
   }
-  return LookupPacked(features, rule);
+  EMBANK_RETURN_IF_ERROR(LookupPacked(features, rule));
+  for (const Place& place : owned_.places) {
+    if (!pack.is_pooled) break;
+    SumRowsOfBags(BagsOf(pack, place), gathered_.data() + place.gathered_begin,
+                  reinterpret_cast<float*>(owned_.rows.data() + place.rows_begin));
+  }
+  return OkStatus();
 }
 
 Status PackExchange::SendRows(const Pack& pack) {
-  return pack.is_replicated ? OkStatus() : exchange_->Run(owned_.rows.source(), own_.rows.target());
+  return pack.is_replicated ? OkStatus() : floats_.Run(&owned_.rows, &own_.rows);
 }
 
 Status PackExchange::SendSums(const Pack& pack) {
   EMBANK_CHECK(pack.features.size() == features_in_pack_);
-  return exchange_->Run(own_.rows.source(), owned_.rows.target());
+  return floats_.Run(&own_.rows, &owned_.rows);
 }
 
 SumRun PackExchange::RunOf(const Pack& pack, size_t number, uint32_t rank) {
   const Place& place = PlaceOf(&owned_, rank, number);
+  auto* sums = reinterpret_cast<float*>(owned_.rows.data() + place.rows_begin);
+  if (pack.is_pooled) {
+    float* const of_ids = gathered_.data() + place.gathered_begin;
+    SumGradientsOfIds(BagsOf(pack, place), sums, of_ids);
+    sums = of_ids;
+  }
   return {.feature = pack.features[number],
-          .ids = {reinterpret_cast<Key*>(owned_.ids.data() + place.ids_begin), place.count},
-          .sums = reinterpret_cast<float*>(owned_.rows.data() + place.rows_begin)};
+          .ids = {reinterpret_cast<Key*>(owned_.ids.data() + place.ids_begin), place.counts.ids},
+          .sums = sums};
 }
 
 }  // namespace embank

@@ -7,6 +7,9 @@
 // Rows are received where they are used, and looked up where they are sent from: between an owner's
 // slot and the embedding pass there are one copy and the wire (Shuffle&Stitch of PICASSO, Zhang et
 // al. 2022, section III-B). The owner has the sums of ranks in the order of their slices.
+//
+// Where a pack is pooled, the bags of each id go with it. Then the sums of the owner's bags come
+// back in place of rows, and the gradients of bags go out (train/pipeline/bag_map.h).
 #ifndef EMBANK_TRAIN_RANKS_PACK_EXCHANGE_H_
 #define EMBANK_TRAIN_RANKS_PACK_EXCHANGE_H_
 
@@ -15,10 +18,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/types.h"
 #include "train/pipeline/pack_plan.h"
 #include "train/pipeline/row_steps.h"
 #include "train/pipeline/sparse_rows.h"
 #include "train/ranks/exchange.h"
+#include "train/ranks/float_exchange.h"
+#include "train/ranks/owned_bags.h"
 #include "train/ranks/part_buffer.h"
 
 namespace embank {
@@ -26,9 +32,10 @@ namespace embank {
 // One thread at a time. It keeps its memory from batch to batch.
 class PackExchange {
  public:
-  // Features of a table have equal numbers in `features` on all ranks. Both outlive it.
-  PackExchange(std::span<const EmbeddingFeature> features, Exchange* exchange)
-      : features_(features), exchange_(exchange) {}
+  // Features of a table have equal numbers in `features` on all ranks. Rows and sums travel as
+  // `wire`, kF32 or kF16. Features and exchange outlive it.
+  PackExchange(std::span<const EmbeddingFeature> features, Exchange* exchange, ValueType wire)
+      : features_(features), exchange_(exchange), floats_(exchange, wire) {}
 
   // The calls go in this order, and those of all ranks in the same one. SendIds gives the slices
   // places for their rows and sums; SendRows fills those of rows. Of a replicated pack, ids and
@@ -43,12 +50,24 @@ class PackExchange {
   SumRun RunOf(const Pack& pack, size_t number, uint32_t rank);
 
  private:
-  // A rank's ids of a feature, in a buffer of ids, of touches and of rows.
+  // A rank tells an owner these numbers of a feature before its ids.
+  struct Counts {
+    uint32_t ids = 0;
+    uint32_t bags = 0;         // of a pooled pack
+    uint32_t occurrences = 0;  // in these
+    uint32_t weights = 0;      // of the occurrences: all or none
+
+    void Add(const Counts& other);
+  };
+  // A rank's ids of a feature, in a buffer of ids and in one of rows, by bytes.
   struct Place {
-    uint32_t count = 0;
-    uint64_t ids_begin = 0;      // in bytes
-    uint64_t touches_begin = 0;  // in bytes
-    uint64_t rows_begin = 0;     // in bytes
+    Counts counts;
+    uint64_t ids_begin = 0;
+    uint64_t weights_begin = 0;
+    uint64_t touches_begin = 0;
+    uint64_t bags_begin = 0;
+    uint64_t rows_begin = 0;
+    uint64_t gathered_begin = 0;  // of a pooled pack: the rows of its ids, in `gathered_`
   };
   // The places of one side, by rank and then feature.
   struct Side {
@@ -65,15 +84,19 @@ class PackExchange {
   }
   void CountIds(const Pack& pack, SliceRange micro_batch, const BatchIds& ids);
   Status ExchangeCounts(const Pack& pack);
-  void PlanParts(const Pack& pack, bool is_one_part, Side* side);
+  uint64_t PlanParts(const Pack& pack, bool is_one_part, Side* side);
   void WriteIds(const Pack& pack, SliceRange micro_batch, const BatchIds& ids);
   void GivePlaces(const Pack& pack, SliceRange micro_batch, BatchIds* ids);
+  OwnedBags BagsOf(const Pack& pack, const Place& place);
 
   const std::span<const EmbeddingFeature> features_;
   Exchange* const exchange_;
+  FloatExchange floats_;
   size_t features_in_pack_ = 0;
   Side own_;    // the ids of this rank, by owner
   Side owned_;  // the ids of all ranks that this one owns, by rank
+  // A pooled pack has the rows of owned ids here, and then the sums of their gradients.
+  std::vector<float> gathered_;
 };
 
 }  // namespace embank

@@ -9,6 +9,7 @@ namespace embank {
 
 void PartBuffer::Lay(std::span<const uint64_t> bytes) {
   parts_.clear();
+  is_one_part_ = false;
   uint64_t begin = 0;
   for (const uint64_t of_part : bytes) {
     const uint64_t units = (of_part + kExchangeUnitBytes - 1) / kExchangeUnitBytes;
@@ -22,6 +23,7 @@ void PartBuffer::Lay(std::span<const uint64_t> bytes) {
 void PartBuffer::LayOne(uint64_t bytes, uint32_t ranks) {
   Lay({&bytes, 1});
   parts_.assign(ranks, ExchangePart(parts_[0]));
+  is_one_part_ = true;
 }
 
 void PartBuffer::ClearPadding(uint32_t rank, uint64_t bytes) {

@@ -25,6 +25,8 @@ class PartBuffer {
   // After a call of Lay.
   std::byte* data() { return units_.data()->bytes; }
   std::span<const ExchangePart> parts() const { return parts_; }
+  // Whether all ranks get the same part.
+  bool is_one_part() const { return is_one_part_; }
   ExchangeSource source() { return {data(), parts_}; }
   ExchangeTarget target() { return {data(), parts_}; }
 
@@ -35,6 +37,7 @@ class PartBuffer {
 
   std::vector<Unit> units_;
   std::vector<ExchangePart> parts_;
+  bool is_one_part_ = false;
 };
 
 }  // namespace embank

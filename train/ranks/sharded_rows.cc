@@ -8,10 +8,10 @@
 namespace embank {
 
 ShardedRows::ShardedRows(std::vector<EmbeddingFeature> features, SliceRange slices,
-                         Exchange* exchange)
+                         Exchange* exchange, ValueType wire)
     : features_(std::move(features)), slices_(slices), exchange_(exchange) {
   for (size_t i = 0; i < features_.size() * slices.size(); ++i) {
-    micro_batches_.push_back({.exchange = PackExchange(features_, exchange)});
+    micro_batches_.push_back({.exchange = PackExchange(features_, exchange, wire)});
   }
 }
 

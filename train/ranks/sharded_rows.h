@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/types.h"
 #include "train/pipeline/sparse_rows.h"
 #include "train/ranks/exchange.h"
 #include "train/ranks/pack_exchange.h"
@@ -20,14 +21,16 @@ namespace embank {
 // Its link operations have one order on all ranks, and go one at a time.
 class ShardedRows : public SparseRows {
  public:
-  // All tables are of the store of this rank. `slices` are those of the pass. The exchange outlives
-  // it.
-  ShardedRows(std::vector<EmbeddingFeature> features, SliceRange slices, Exchange* exchange);
+  // All tables are of the store of this rank. `slices` are those of the pass. Rows and sums travel
+  // as `wire` (float_exchange.h). The exchange outlives it.
+  ShardedRows(std::vector<EmbeddingFeature> features, SliceRange slices, Exchange* exchange,
+              ValueType wire = ValueType::kF32);
 
   uint32_t OwnersOf(size_t feature) const override {
     return features_[feature].is_replicated ? 1 : exchange_->ranks();
   }
   bool has_link() const override { return true; }
+  bool IsPooled(size_t feature) const override { return features_[feature].is_pooled; }
   void Begin(std::span<const uint64_t> ids_max) override;
   Status ShuffleIds(const Pack& pack, SliceRange micro_batch, BatchIds* ids) override;
   Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule, BatchIds* ids) override;
