@@ -40,6 +40,22 @@ std::vector<uint32_t> OwnersOf(std::span<const EmbeddingFeature> features, const
 
 }  // namespace
 
+// The bags of a slice. Places and weights begin with those of its first bag.
+struct EmbeddingPass::SliceBags {
+  struct Bag {
+    uint32_t begin;
+    uint32_t end;
+  };
+  Bag Of(uint32_t sample) const {
+    if (offsets == nullptr) return {sample, sample + 1};
+    return {offsets[sample] - offsets[0], offsets[sample + 1] - offsets[0]};
+  }
+
+  const IdPlace* places = nullptr;
+  const uint32_t* offsets = nullptr;  // nullptr: each sample has one place
+  const float* weights = nullptr;     // nullptr: all are 1
+};
+
 EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t slices,
                              SliceRange own, SparseRows* rows)
     : features_(std::move(features)),
@@ -75,7 +91,7 @@ void EmbeddingPass::Begin(const ClickBatch* batch) {
     if (memory.is_pooled) {
       Grow(ids_max[i], &memory.bags);
       Grow(ids.weights.empty() ? 0 : ids_max[i], &memory.bag_weights);
-      Grow(samples, &memory.bag_ends);
+      Grow(samples + own_.size(), &memory.bag_offsets);
     }
     Grow(samples * features_[i].dim, &memory.gradients);
   }
@@ -107,42 +123,50 @@ void EmbeddingPass::MakeUnique(const Pack& pack, uint32_t slice) {
     ids.touches = written.touches.first(count);
     std::ranges::copy(unique.counts(), ids.counts.begin());
     ids.ids_before = begin;
-    if (memory.is_pooled) MapBags(i, SamplesOf(slice), &ids);
+    if (memory.is_pooled) MapBags(i, slice, &ids);
   }
+}
+
+// Each slice has one offset more than samples.
+uint64_t EmbeddingPass::FirstOffset(uint32_t slice) const {
+  return SamplesOf(slice).begin - samples_.begin + slice - own_.begin;
 }
 
 // Bags that owners sum have a place for each owner.
-EmbeddingPass::Bag EmbeddingPass::BagOf(size_t feature, SampleRange slice, uint32_t sample) const {
+EmbeddingPass::SliceBags EmbeddingPass::BagsOf(size_t feature, uint32_t slice) const {
   const FeatureMemory& memory = memory_[feature];
-  const uint32_t first = memory.positions.begin;
+  const FeatureIds& ids = Ids(feature);
+  const SampleRange samples = SamplesOf(slice);
+  const uint32_t first = PositionsOf(feature, samples).begin;
+  SliceBags bags;
+  bags.places = memory.index.data() + first - memory.positions.begin;
   if (memory.is_pooled) {
-    const uint32_t* const end = memory.bag_ends.data() + (sample - samples_.begin);
-    const uint32_t begin = sample == slice.begin ? 0 : end[-1];
-    const IdPlace* const places = memory.index.data() + PositionsOf(feature, slice).begin - first;
-    return {.places = {places + begin, *end - begin}};
+    bags.offsets = memory.bag_offsets.data() + FirstOffset(slice);
+    return bags;
   }
-  const SampleRange bag = PositionsOf(feature, {sample, sample + 1});
-  const std::vector<float>& weights = Ids(feature).weights;
-  return {.places = {memory.index.data() + bag.begin - first, bag.end - bag.begin},
-          .weights = weights.empty() ? nullptr : weights.data() + bag.begin};
+  if (!ids.offsets.empty()) bags.offsets = ids.offsets.data() + samples.begin;
+  if (!ids.weights.empty()) bags.weights = ids.weights.data() + first;
+  return bags;
 }
 
 // Replaces the places of ids by those of bags.
-void EmbeddingPass::MapBags(size_t feature, SampleRange samples, SliceIds* ids) {
+void EmbeddingPass::MapBags(size_t feature, uint32_t slice, SliceIds* ids) {
   FeatureMemory& memory = memory_[feature];
+  const SampleRange samples = SamplesOf(slice);
   const SampleRange range = PositionsOf(feature, samples);
   const uint32_t begin = range.begin - memory.positions.begin;
   const uint32_t size = range.end - range.begin;
-  const std::span<uint32_t> ends =
-      std::span(memory.bag_ends)
-          .subspan(samples.begin - samples_.begin, samples.end - samples.begin);
+  uint32_t* const offsets = memory.bag_offsets.data() + FirstOffset(slice);
+  offsets[0] = 0;
+  const std::span<uint32_t> ends(offsets + 1, samples.end - samples.begin);
   for (uint32_t i = 0; i < ends.size(); ++i) {
     ends[i] = PositionsOf(feature, {samples.begin + i, samples.begin + i + 1}).end - range.begin;
   }
   std::span<const float> weights = Ids(feature).weights;
   if (!weights.empty()) weights = weights.subspan(range.begin, size);
   ids->bags = std::span(memory.bags).subspan(begin, size);
-  ids->bag_weights = std::span(memory.bag_weights).subspan(begin, weights.size());
+  ids->bag_weights =
+      std::span(memory.bag_weights).subspan(weights.empty() ? 0 : begin, weights.size());
   ids->bag_counts.resize(ids->counts.size());
   const UniqueIds written = {.unique = std::span(memory.unique).subspan(begin, size),
                              .touches = std::span(memory.touches).subspan(begin, size),
@@ -165,28 +189,33 @@ void EmbeddingPass::StitchReduce(const Pack& pack, uint32_t slice) {
     FeatureMemory& memory = memory_[i];
     const uint32_t dim = features_[i].dim;
     const SliceIds& ids = ids_.Of(i, slice);
+    // The compiler knows of these variables alone that no copy of a row changes them.
+    const SliceBags bags = BagsOf(i, slice);
+    const std::span<const float* const> rows = ids.rows;
     const std::span<const uint32_t> counts = ids.row_counts();
+    float* vector = memory.vectors.data() + uint64_t{samples.begin - samples_.begin} * dim;
     const auto row = [&](IdPlace place) {
       uint64_t number = place.number();
       if (Seeded(SeededBug::kStitchOffByOne)) number = (number + 1) % counts[place.owner()];
-      return ids.rows[place.owner()] + number * dim;
+      return rows[place.owner()] + number * dim;
     };
-    for (uint32_t sample = samples.begin; sample < samples.end; ++sample) {
-      const Bag bag = BagOf(i, samples, sample);
-      float* const vector = memory.vectors.data() + uint64_t{sample - samples_.begin} * dim;
-      if (bag.places.empty()) {
+    for (uint32_t k = 0; k < samples.end - samples.begin; ++k, vector += dim) {
+      const SliceBags::Bag bag = bags.Of(k);
+      if (bag.begin == bag.end) {
         std::fill_n(vector, dim, 0.0f);
         continue;
       }
-      if (bag.weights != nullptr) {
-        AssignTimes(bag.weights[0], row(bag.places[0]), dim, vector);
-        for (size_t k = 1; k < bag.places.size(); ++k) {
-          AddTimes(bag.weights[k], row(bag.places[k]), dim, vector);
+      if (bags.weights != nullptr) {
+        AssignTimes(bags.weights[bag.begin], row(bags.places[bag.begin]), dim, vector);
+        for (uint32_t at = bag.begin + 1; at < bag.end; ++at) {
+          AddTimes(bags.weights[at], row(bags.places[at]), dim, vector);
         }
         continue;
       }
-      Assign(row(bag.places[0]), dim, vector);
-      for (size_t k = 1; k < bag.places.size(); ++k) AddTo(row(bag.places[k]), dim, vector);
+      Assign(row(bags.places[bag.begin]), dim, vector);
+      for (uint32_t at = bag.begin + 1; at < bag.end; ++at) {
+        AddTo(row(bags.places[at]), dim, vector);
+      }
     }
   }
 }
@@ -203,23 +232,24 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
       std::reverse(memory.gradients.begin(),
                    memory.gradients.begin() + int64_t{samples_.end - samples_.begin} * dim);
     }
-    for (uint32_t sample = samples.begin; sample < samples.end; ++sample) {
-      const float* const gradient =
-          memory.gradients.data() + uint64_t{sample - samples_.begin} * dim;
-      const Bag bag = BagOf(i, samples, sample);
-      for (size_t k = 0; k < bag.places.size(); ++k) {
-        const IdPlace place = bag.places[k];
+    const SliceBags bags = BagsOf(i, slice);
+    const float* gradient =
+        memory.gradients.data() + uint64_t{samples.begin - samples_.begin} * dim;
+    for (uint32_t k = 0; k < samples.end - samples.begin; ++k, gradient += dim) {
+      const SliceBags::Bag bag = bags.Of(k);
+      for (uint32_t at = bag.begin; at < bag.end; ++at) {
+        const IdPlace place = bags.places[at];
         float* const sum = ids.sums[place.owner()] + uint64_t{place.number()} * dim;
         // Places follow first occurrences.
         uint32_t& unseen = next_unseen[place.owner()];
         const bool is_first = place.number() == unseen;
         if (is_first) ++unseen;
-        if (bag.weights == nullptr) {
+        if (bags.weights == nullptr) {
           is_first ? Assign(gradient, dim, sum) : AddTo(gradient, dim, sum);
         } else if (is_first) {
-          AssignTimes(bag.weights[k], gradient, dim, sum);
+          AssignTimes(bags.weights[at], gradient, dim, sum);
         } else {
-          AddTimes(bag.weights[k], gradient, dim, sum);
+          AddTimes(bags.weights[at], gradient, dim, sum);
         }
       }
     }

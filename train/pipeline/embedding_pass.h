@@ -77,11 +77,10 @@ class EmbeddingPass {
     std::vector<Key> unique;
     std::vector<uint16_t> touches;
     std::vector<IdPlace> index;  // of each position; of a slice's places where it is pooled
-    // Where it is pooled: what BagMap writes of a slice's positions, and where the places of each
-    // sample end, from those of the slice on.
+    // BagMap writes these where it is pooled. The offsets of a slice begin with 0.
     std::vector<uint16_t> bags;
     std::vector<float> bag_weights;
-    std::vector<uint32_t> bag_ends;
+    std::vector<uint32_t> bag_offsets;
     std::vector<float> vectors;  // of each sample
     std::vector<float> gradients;
   };
@@ -90,13 +89,12 @@ class EmbeddingPass {
     return batch_->features[features_[feature].column];
   }
   SampleRange SamplesOf(uint32_t slice) const { return SliceOf(batch_->samples, slices_, slice); }
-  // The places of a sample's bag, and their weights; nullptr: all are 1.
-  struct Bag {
-    std::span<const IdPlace> places;
-    const float* weights = nullptr;
-  };
-  Bag BagOf(size_t feature, SampleRange slice, uint32_t sample) const;
-  void MapBags(size_t feature, SampleRange samples, SliceIds* ids);
+  struct SliceBags;
+
+  SliceBags BagsOf(size_t feature, uint32_t slice) const;
+  void MapBags(size_t feature, uint32_t slice, SliceIds* ids);
+  // The place of a slice's offsets in FeatureMemory::bag_offsets.
+  uint64_t FirstOffset(uint32_t slice) const;
   // The positions of samples.
   SampleRange PositionsOf(size_t feature, SampleRange samples) const;
 
