@@ -68,7 +68,7 @@ ORACLE_MAY_INCLUDE = re.compile(r'tests/support/oracle\w*\.h|bindings/c/embank\.
 FOREIGN = {
     r'liburing\.h': (r'base/files/\w*uring\w*\.cc',),
     r'libpmem\.h': (r'tests/base/pmem_library_test\.cc',),
-    r'mpi\.h': (r'train/ranks/mpi_exchange\.cc', r'examples/ranks\.c'),
+    r'mpi\.h': (r'train/ranks/mpi_exchange\.cc', r'bench/rank_exchange\.cc', r'examples/ranks\.c'),
     r'nccl\.h': (r'train/\w*nccl\w*\.(cc|cu)',),
     r'cublas\w*\.h': (r'train/\w*cublas\w*\.(cc|cu)',),
     r'cuda\w*\.h': (r'gpu/launch\w*\.h', r'tests/gpu/cuda_\w+\.cc'),
