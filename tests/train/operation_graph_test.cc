@@ -145,21 +145,6 @@ TEST(OperationGraph, OperationsOfTheLinkHaveOneOrderAndAThread) {
   }
 }
 
-TEST(OperationGraph, AThreadRunsTheLinkWhereItWouldWaitForIt) {
-  const auto executor = MakeThreadPool(1);
-  OperationGraph graph;
-  std::vector<uint32_t> threads;
-  const auto note = [&](uint32_t, uint32_t thread) {
-    threads.push_back(thread);
-    return OkStatus();
-  };
-  const auto first = graph.Add(kMemory, 1, {}, note);
-  const auto link = graph.Add({.kind = OperationKind::kShuffleRows}, 1, {{first}}, note);
-  graph.Add(kMemory, 1, {{link}}, note);
-  ASSERT_TRUE(graph.Run(executor.get(), nullptr).ok());
-  EXPECT_EQ(threads, (std::vector<uint32_t>{0, 0, 0}));
-}
-
 TEST(OperationGraph, AFailureEndsTheWaitForArrivals) {
   const auto executor = MakeThreadPool(2);
   OperationGraph graph;

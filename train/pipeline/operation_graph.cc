@@ -164,7 +164,7 @@ Status OperationGraph::RunPart(const Operation& operation, uint32_t part, uint32
   }
 }
 
-std::vector<OperationGraph::Id>::iterator OperationGraph::Best(OperationsOf of) {
+OperationGraph::Operation* OperationGraph::Claim(OperationsOf of, uint32_t* part) {
   auto best = ready_.end();
   for (auto it = ready_.begin(); it != ready_.end(); ++it) {
     const bool is_link = operations_[*it].resource == ResourceClass::kLink;
@@ -176,19 +176,8 @@ std::vector<OperationGraph::Id>::iterator OperationGraph::Best(OperationsOf of) 
       best = it;
     }
   }
-  return best;
-}
-
-OperationGraph::Operation* OperationGraph::Claim(OperationsOf of, uint32_t* part) {
-  auto best = Best(of);
-  // With no part under way all threads would wait for the link's: this one spares them the time
-  // until that one has woken up, and has woken them.
-  if (best == ready_.end() && of == OperationsOf::kOthers && parts_under_way_ == 0) {
-    best = Best(OperationsOf::kLink);
-  }
   if (best == ready_.end()) return nullptr;
   Operation& operation = operations_[*best];
-  if (operation.resource != ResourceClass::kLink) ++parts_under_way_;
   if (operation.begun == 0) {
     operation.begin_ns = clock_->NowNs();
     if (operation.label.group != kNoGroup) {
@@ -213,7 +202,6 @@ void OperationGraph::Finish(Operation* operation, const Status& status) {
     Fail();
     operation->status.Update(status);
   }
-  if (operation->resource != ResourceClass::kLink) --parts_under_way_;
   if (++operation->done < operation->parts) return;
   End(operation);
 }

@@ -6,8 +6,7 @@
 //   group 1             memory ▓▓▓▓      I/O ▓▓▓▓▓▓▓▓
 //
 // Operations of the link go one at a time, in the order of their addition, whichever are ready: so
-// the exchanges of all ranks have one order. They have a thread of their own; another one runs them
-// where it has nothing else to do.
+// the exchanges of all ranks have one order. They have a thread of their own.
 #ifndef EMBANK_TRAIN_PIPELINE_OPERATION_GRAPH_H_
 #define EMBANK_TRAIN_PIPELINE_OPERATION_GRAPH_H_
 
@@ -79,8 +78,6 @@ class OperationGraph {
   void Begin();
   void RunThread(uint32_t thread, OperationsOf of);
   Status RunPart(const Operation& operation, uint32_t part, uint32_t thread);
-  // Returns the place in ready_ of the operation that is to begin, or the end.
-  std::vector<Id>::iterator Best(OperationsOf of) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the operation of which a part can begin, or null. Sets *part.
   Operation* Claim(OperationsOf of, uint32_t* part) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayBegin(const Operation& operation) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -100,9 +97,8 @@ class OperationGraph {
   Mutex mutex_;
   ConditionVariable changed_;
   std::vector<Operation> operations_;
-  std::vector<Id> ready_ EMBANK_GUARDED_BY(mutex_);         // with parts that have not begun
-  std::vector<Id> link_;                                    // its operations, in order
-  uint32_t parts_under_way_ EMBANK_GUARDED_BY(mutex_) = 0;  // of others
+  std::vector<Id> ready_ EMBANK_GUARDED_BY(mutex_);  // with parts that have not begun
+  std::vector<Id> link_;                             // its operations, in order
   size_t link_ended_ EMBANK_GUARDED_BY(mutex_) = 0;
   std::array<Running, kResourceClasses> running_ EMBANK_GUARDED_BY(mutex_){};
   size_t ended_ EMBANK_GUARDED_BY(mutex_) = 0;
