@@ -25,7 +25,8 @@ std::string TierOptions(const TrainCommand& command) {
   add("--dram-mib", command.dram_mib);
   add("--ssd-mib", command.ssd_mib);
   add("--hbm-mib", command.hbm_mib);
-  const std::string& pmem = command.trainer.store.pmem_path;
+  const std::string& pmem =
+      command.job_path.empty() ? command.trainer.store.pmem_path : command.job_pmem_path;
   if (!pmem.empty()) StrAppend(&text, " --pmem ", ShellWord(pmem));
   add("--pmem-mib", command.pmem_mib);
   return text;

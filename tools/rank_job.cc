@@ -70,20 +70,25 @@ Status Ended(const Status& status, Exchange* exchange) {
   return status;
 }
 
-// The directory above those of ranks.
-Status MakeDirectory(const std::string& path) {
+// Makes a directory above those of ranks.
+Status MakeDirectory(const char* option, const std::string& path) {
   std::error_code error;
-  if (!path.empty() && ReadTrainedModel(path).ok()) {
-    return FailedPreconditionError(
-        StrCat("--path: ", path,
-               " has the model of one rank: give it to several ones with embank "
-               "reshard ",
-               path, " --to N --out NEW"));
-  }
   if (path.empty() || std::filesystem::is_directory(path, error)) return OkStatus();
   std::filesystem::create_directory(path, error);
   if (!error || std::filesystem::is_directory(path)) return OkStatus();
-  return UnavailableError(StrCat("--path: create directory ", path, ": ", error.message()));
+  return UnavailableError(StrCat(option, ": create directory ", path, ": ", error.message()));
+}
+
+Status MakeDirectories(const StoreOptions& store) {
+  if (!store.path.empty() && ReadTrainedModel(store.path).ok()) {
+    return FailedPreconditionError(
+        StrCat("--path: ", store.path,
+               " has the model of one rank: give it to several ones with embank "
+               "reshard ",
+               store.path, " --to N --out NEW"));
+  }
+  EMBANK_RETURN_IF_ERROR(MakeDirectory("--path", store.path));
+  return MakeDirectory("--pmem", store.pmem_path);
 }
 
 }  // namespace
@@ -123,7 +128,9 @@ Status RankJob::AgreeOn(const Status& status) const {
 TrainCommand RankJob::OfRank(const TrainCommand& command, uint32_t rank) const {
   TrainCommand of_rank = command;
   of_rank.trainer.store.path = PathOfRank(command.trainer.store.path, rank, ranks_);
+  of_rank.trainer.store.pmem_path = PathOfRank(command.trainer.store.pmem_path, rank, ranks_);
   of_rank.job_path = command.trainer.store.path;
+  of_rank.job_pmem_path = command.trainer.store.pmem_path;
   if (rank > 0) of_rank.json = of_rank.weights = of_rank.trace = "";
   of_rank.takes_signals = mpi_ != nullptr || rank == 0;
   if (command.trainer.threads == 0 && ranks_on_machine_ > 1) {
@@ -136,7 +143,7 @@ TrainCommand RankJob::OfRank(const TrainCommand& command, uint32_t rank) const {
 
 Status RankJob::Execute(const TrainCommand& command, RunRank run) const {
   if (ranks_ == 1) return run(command, nullptr);
-  EMBANK_RETURN_IF_ERROR(AgreeOn(MakeDirectory(command.trainer.store.path)));
+  EMBANK_RETURN_IF_ERROR(AgreeOn(MakeDirectories(command.trainer.store)));
   if (mpi_ == nullptr) return ExecuteLocal(command, run);
   SetSilent(mpi_->rank() > 0);
   return Ended(run(OfRank(command, mpi_->rank()), mpi_.get()), mpi_.get());

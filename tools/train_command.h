@@ -58,6 +58,7 @@ struct TrainCommand {
   uint32_t ranks = 1;          // threads of this process; under mpirun it says how many
   uint64_t rank_seconds = 60;  // that a rank waits for another one
   std::string job_path;        // the directory above those of all ranks; empty: there is one rank
+  std::string job_pmem_path;   // the same of PMem
   bool takes_signals = true;   // of the ranks of a process one does
   bool forget = false;
   bool resume = false;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "tests/support/scratch_directory.h"
 #include "tests/train/mpi_job.h"
 #include "tests/train/train_program.h"
+#include "tests/train/trained_rows.h"
 
 namespace embank::test::rank_command_test {
 namespace {
@@ -101,6 +103,49 @@ TEST_F(MpiCommand, HasTheWeightsOfOneRank) {
   }
 }
 
+// The part of a report behind a name.
+std::string Behind(const std::string& name, const std::string& json) {
+  const size_t at = json.find(name);
+  return at == std::string::npos ? "" : json.substr(at);
+}
+
+// Losses, weights, rows and states of 300 steps; rows that are as large fill the tiers.
+TEST_F(MpiCommand, HasTheBitsOfOneRankWithAllTiers) {
+  const std::string at = directory_.path() + "/";
+  const std::string data =
+      "--generate criteo-kaggle --divisor 300 --field-divisor 6 --samples 30000 --batch 100 "
+      "--model ffnn --dim 320 ";
+  const auto files = [&](const std::string& name) {
+    return StrCat("--path ", at, name, " --json ", at, name, ".json --weights ", at, name, ".w ");
+  };
+  ASSERT_EQ(Train(data + files("one")).exit_code, 0);
+  const std::map<std::string, TableRows> one = TablesIn(at + "one");
+  EXPECT_EQ(one.size(), 5u) << "4 id features, and dense parameters";
+  for (const uint32_t ranks : {1, 2, 4}) {
+    SCOPED_TRACE(ranks);
+    const std::string name = StrCat(ranks);
+    const Ended ended = RunMpiJob(
+        ranks, StrCat(std::getenv("EMBANK_TRAIN"), " ", data, files(name),
+                      "--threads 1 --dram-mib 16 --hbm-mib 1 --hot-warmup 20 --hot-every 10 ",
+                      "--pmem-mib ", 16 / ranks, " --pmem ", at, name, ".pmem"));
+    ASSERT_EQ(ended.exit_code, 0) << ended.output;
+    EXPECT_EQ(TextIn(at + name + ".w"), TextIn(at + "one.w"));
+    const std::string json = TextIn(at + name + ".json");
+    EXPECT_EQ(NumberOf(json, "logloss"), NumberOf(TextIn(at + "one.json"), "logloss"));
+    EXPECT_GT(NumberOf(Behind("hit_ratio", json), "hbm"), 0.1);
+    for (const char* const tier : {"pmem", "ssd"}) {
+      EXPECT_GT(NumberOf(Behind("prefetched_rows", json), tier), 10.0) << tier;
+    }
+    std::map<std::string, TableRows> all;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      const std::string of_rank = ranks == 1 ? "" : StrCat("/rank-", rank);
+      auto tables = TablesIn(at + name + of_rank, at + name + ".pmem" + of_rank);
+      for (auto& [table, rows] : tables) all[table].merge(rows);
+    }
+    EXPECT_TRUE(all == one);
+  }
+}
+
 TEST_F(MpiCommand, GoesOnWhereThreadsWere) {
   const std::string whole = WeightsOf("--eval-samples 1000 --eval-every 30");
   // Threads and processes have the same directories.
@@ -139,7 +184,7 @@ void WaitForWork(pid_t process, double seconds) {
 
 // Each job is killed at a random moment of one of its ranks, and the next one goes on.
 TEST_F(MpiCommand, AKilledRankEndsTheJobAndTheNextStartGoesOn) {
-  const std::string whole = WeightsOf("");
+  const std::string whole = WeightsOf("--ranks 2 " + Path("whole"));
   const std::string path = directory_.path() + "/killed";
   const std::string weights = directory_.path() + "/killed.weights";
   const std::string command =
@@ -170,6 +215,9 @@ TEST_F(MpiCommand, AKilledRankEndsTheJobAndTheNextStartGoesOn) {
   }
   EXPECT_GT(kills, 0u);
   EXPECT_EQ(TextIn(weights), whole);
+  for (const char* const rank : {"/rank-0", "/rank-1"}) {
+    EXPECT_TRUE(TablesIn(path + rank) == TablesIn(directory_.path() + "/whole" + rank)) << rank;
+  }
 }
 
 TEST_F(RankCommand, ASignalEndsAllRanksInOneCheckpoint) {

@@ -30,8 +30,12 @@ using ::testing::HasSubstr;
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kSteps = 10;  // each takes up to ten times as long
+constexpr uint64_t kTieredSteps = 80;
+constexpr uint32_t kTieredRanks[] = {2};
 #else
 constexpr uint64_t kSteps = 40;
+constexpr uint64_t kTieredSteps = 300;
+constexpr uint32_t kTieredRanks[] = {1, 2, 4, 8};
 #endif
 
 // The trainers of all ranks of a job, each on a thread of its own.
@@ -132,28 +136,62 @@ TEST(RankTrainer, HasTheBitsOfOneRank) {
   }
 }
 
-// Rows of all tiers, hot ones too, with other plans and threads.
+// A model whose rows cost little beside their way through the tiers.
+ClickModel ModelOfSums() {
+  const auto make = [](const ModelInputs& inputs) {
+    LayerGraph graph(inputs);
+    graph.Linear(graph.Concat({graph.Dense(), graph.Sum(graph.Features())}), 1);
+    return graph;
+  };
+  return {.name = "sums", .make = make, .dim_min = 2};
+}
+
+// How often a job found rows in a tier, or fetched them from it for the next step.
+uint64_t AnswersOf(Job* job, uint32_t ranks, Tier tier) {
+  uint64_t count = 0;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    for (Table* const table : job->trainer(rank)->tables()) {
+      const auto& counters = table->counters();
+      count += counters.calls.Counts(TableVerb::kLookup).found_in[static_cast<size_t>(tier)];
+      count += counters.prefetched_from[static_cast<size_t>(tier)].load();
+    }
+  }
+  return count;
+}
+
+// Rows of all tiers, with other plans and threads. Only rows that are as large fill them in a run
+// as short.
 TEST(RankTrainer, HasTheseBitsWithAllTiers) {
-  const ScratchDirectory directory;
-  const auto one = OpenTrainer(OptionsOf("dlrm"));
-  const std::vector<double> expected = Train(one.get(), 2 * kSteps);
-  Job job(2);
-  ASSERT_EQ(job.Open([&](uint32_t rank) {
-    TrainerOptions options = OfRanks("dlrm", 2);
-    options.threads = 2;
-    options.store.worker_threads = 2;
-    options.store.path = StrCat(directory.path(), "/", rank);
-    options.store.dram_bytes = uint64_t{40} << 20;
-    options.store.hbm_bytes = uint64_t{64} << 10;
-    options.store.warmup_iters = 3;
-    options.store.flush_iters = 5;
-    return options;
-  }),
-            OkStatus());
-  EXPECT_EQ(job.TrainTo(2 * kSteps), expected);
-  job.ExpectState(one.get());
-  for (const uint32_t rank : {0u, 1u}) {
-    EXPECT_GT(job.trainer(rank)->tables()[2]->counters().hot_lookups.load(), 0u);
+  for (const uint32_t ranks : kTieredRanks) {
+    SCOPED_TRACE(ranks);
+    TrainerOptions options = OptionsOf("dlrm");
+    options.model = ModelOfSums();
+    options.dim = 96 * ranks;
+    const auto one = OpenTrainer(options);
+    const std::vector<double> expected = Train(one.get(), kTieredSteps);
+    const ScratchDirectory directory;
+    Job job(ranks);
+    ASSERT_EQ(job.Open([&](uint32_t rank) {
+      TrainerOptions of_rank = options;
+      of_rank.micro_batches = std::min(2u, options.slices / ranks);
+      of_rank.warmup_steps = 7;
+      of_rank.threads = ranks < 4 ? 2 : 1;
+      of_rank.store.worker_threads = of_rank.threads;
+      of_rank.store.path = StrCat(directory.path(), "/", rank);
+      of_rank.store.dram_bytes = kDramBytesMin;
+      of_rank.store.pmem_path = StrCat(directory.path(), "/pmem-", rank);
+      of_rank.store.pmem_bytes = std::max(kPmemBytesMin, (uint64_t{8} << 20) / ranks);
+      of_rank.store.hbm_bytes = uint64_t{256} << 10;
+      of_rank.store.warmup_iters = 3;
+      of_rank.store.flush_iters = 5;
+      return of_rank;
+    }),
+              OkStatus());
+    EXPECT_EQ(job.TrainTo(kTieredSteps), expected);
+    job.ExpectState(one.get());
+    for (const Tier tier : {Tier::kHbm, Tier::kDram, Tier::kPmem, Tier::kSsd}) {
+      EXPECT_GT(AnswersOf(&job, ranks, tier), 0u) << static_cast<int>(tier);
+    }
   }
 }
 

@@ -48,11 +48,13 @@ inline TableRows RowsIn(Table* table) {
   }
 }
 
-inline std::map<std::string, TableRows> TablesIn(const std::string& path) {
+inline std::map<std::string, TableRows> TablesIn(const std::string& path,
+                                                 const std::string& pmem_path = "") {
   std::map<std::string, TableRows> tables;
   StoreOptions options;
   options.worker_threads = 1;
   options.path = path;
+  options.pmem_path = pmem_path;
   options.read_only = true;
   options.dram_bytes = uint64_t{64} << 20;
   const StatusOr<std::unique_ptr<Store>> store = Store::Open(options, {});
