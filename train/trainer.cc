@@ -14,6 +14,7 @@
 #include "train/pipeline/bag_map.h"
 #include "train/rank_start.h"
 #include "train/ranks/gathered_texts.h"
+#include "train/ranks/mpi_module.h"
 
 namespace embank {
 namespace {
@@ -116,8 +117,8 @@ std::string HowText(const TrainerOptions& options) {
     StrAppend(&text, "replicated ", name, "\n");
   }
   for (const std::string& name : options.ranks.pooled) StrAppend(&text, "pooled ", name, "\n");
-  StrAppend(&text, "path ", options.store.path.empty() ? "none" : "given", "\nbuild ", __VERSION__,
-            "\n");
+  StrAppend(&text, "path ", options.store.path.empty() ? "none" : "given", "\nbuild ",
+            BuildOfRank(), "\n");
   return text;
 }
 
@@ -212,11 +213,19 @@ Status Trainer::StartCheckpoint(DataPosition position) {
   if (store_->checkpoints() == nullptr) {
     return FailedPreconditionError("the store has no path: it is in memory only");
   }
-  EMBANK_RETURN_IF_ERROR(FinishCheckpoint());
+  const Status finished = FinishOwnCheckpoint();
   // Behind the end of the former one on all ranks: they keep two each, of which one is common.
-  if (team() != nullptr && !Seeded(SeededBug::kCheckpointWithoutBarrier)) {
-    EMBANK_RETURN_IF_ERROR(team()->AgreeOnSuccess());
-  }
+  EMBANK_RETURN_IF_ERROR(Seeded(SeededBug::kCheckpointWithoutBarrier) ? finished
+                                                                      : Agreed(finished));
+  const Status started = StartOwnCheckpoint(position);
+  if (team() == nullptr) return started;
+  // All ranks come to the vote of the end, whether this one has started or not.
+  started_position_ = position;
+  team()->Keep(started);
+  return OkStatus();
+}
+
+Status Trainer::StartOwnCheckpoint(DataPosition position) {
   EMBANK_RETURN_IF_ERROR(dense_rows_.Write(std::vector<std::span<const float>>{
       pass_->dense().weights(), pass_->dense().optimizer_state()}));
   if (Seeded(SeededBug::kPositionLate)) std::swap(position, position_);
@@ -230,11 +239,23 @@ Status Trainer::StartCheckpoint(DataPosition position) {
 }
 
 Status Trainer::FinishCheckpoint() {
+  if (!started_position_) return OkStatus();
+  return Agreed(FinishOwnCheckpoint());
+}
+
+Status Trainer::FinishOwnCheckpoint() {
   const std::optional<DataPosition> position = std::exchange(started_position_, std::nullopt);
   if (!position) return OkStatus();
   EMBANK_RETURN_IF_ERROR(store_->started_checkpoint()->Finish().status());
   position_ = *position;
   return OkStatus();
+}
+
+// Returns what all ranks return: OK where all of them are, and kept nothing.
+Status Trainer::Agreed(const Status& status) {
+  if (team() == nullptr) return status;
+  team()->Keep(status);
+  return team()->AgreeOnSuccess();
 }
 
 Status Trainer::Checkpoint(DataPosition position) {

@@ -73,10 +73,11 @@ class Trainer {
   // together, as they are now; steps go on meanwhile. Finishes an earlier checkpoint first.
   // FAILED_PRECONDITION: the store has no path. The statuses of StartedCheckpoint::Start and
   // Finish. With several ranks it waits for all of them, and first returns a failure of any, which
-  // was kept; then nothing is started.
+  // was kept; then nothing is started. A rank on which nothing could be started keeps why, and all
+  // get it from their next call that votes: Step, StartCheckpoint or FinishCheckpoint.
   Status StartCheckpoint(DataPosition position);
-  // Waits until the started checkpoint is durable, if there is one. The statuses of
-  // StartedCheckpoint::Finish.
+  // Waits until the started checkpoint is durable, if there is one, on all ranks. The statuses of
+  // StartedCheckpoint::Finish; a failure of any rank is that of all.
   Status FinishCheckpoint();
   // Does both.
   Status Checkpoint(DataPosition position);
@@ -118,6 +119,9 @@ class Trainer {
   Status CheckSamples(const ClickBatch& batch) const;
   Status GoOnAt(const ModelText& checkpoint);
   Status SetRates();
+  Status StartOwnCheckpoint(DataPosition position);
+  Status FinishOwnCheckpoint();
+  Status Agreed(const Status& status);
 
   const TrainerOptions options_;
   ModelText text_;

@@ -2,6 +2,7 @@
 // and how jobs begin, go on and end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,10 +16,13 @@
 #include <vector>
 
 #include "base/str_cat.h"
+#include "tests/support/environment.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/threads.h"
 #include "tests/train/trained_rows.h"
 #include "tests/train/trainer_scene.h"
+#include "train/model_text.h"
+#include "train/rank_start.h"
 #include "train/ranks/local_exchange.h"
 #include "train/ranks/rank_team.h"
 
@@ -49,7 +53,7 @@ class Job {
   Status Open(const OptionsOfRank& options_of) {
     return OnRanks([&](uint32_t rank) {
       StatusOr<std::unique_ptr<Trainer>> trainer =
-          Trainer::Open(options_of(rank), Data(1)->columns(), exchanges_[rank].get());
+          Trainer::Open(options_of(rank), DataColumns(), exchanges_[rank].get());
       if (!trainer.ok()) return trainer.status();
       trainers_[rank] = *std::move(trainer);
       return OkStatus();
@@ -304,6 +308,93 @@ TEST_F(RankCheckpoints, AJobGoesOnAtTheNewestStepOfAllRanks) {
   }
 }
 
+// Each rank is once the first, and once the last but one, to finish a checkpoint before all are
+// killed; the others are behind its barrier.
+TEST_F(RankCheckpoints, AKillBetweenTheEndsOfTwoRanksLosesNoStepOfAll) {
+  constexpr uint32_t kRanks = 4;
+  uint64_t step = 0;
+  const auto kill = [&](uint32_t first, uint32_t finished) {
+    Job job(kRanks);
+    if (!Open(&job, kRanks).ok() || job.trainer(0)->steps() != step) return;
+    job.TrainTo(step + 3, step + 2);
+    const Status done = job.OnRanks([&](uint32_t rank) {
+      Trainer* const trainer = job.trainer(rank);
+      if ((rank + kRanks - first) % kRanks >= finished) return trainer->team()->AgreeOnSuccess();
+      const Status started = trainer->StartCheckpoint((step + 3) * 100);
+      return started.ok() ? trainer->store().started_checkpoint()->Finish().status() : started;
+    });
+    if (done.ok()) raise(SIGKILL);
+  };
+  for (uint32_t first = 0; first < kRanks; ++first) {
+    for (const uint32_t finished : {1u, kRanks - 1}) {
+      if (TestScale() == 1 && finished % kRanks == 1 + first % 2 * 2) continue;
+      EXPECT_EXIT(kill(first, finished), testing::KilledBySignal(SIGKILL), "") << first;
+      step += 2;
+    }
+  }
+  const auto one = OpenTrainer(OptionsOf("dlrm"));
+  const std::vector<double> expected = Train(one.get(), step + 5);
+  Job job(kRanks);
+  ASSERT_EQ(Open(&job, kRanks), OkStatus());
+  EXPECT_EQ(job.TrainTo(step + 5), std::vector<double>(expected.end() - 5, expected.end()));
+  job.ExpectState(one.get());
+}
+
+// A rank without space for a row, and one whose checkpoint has no place.
+TEST_F(RankCheckpoints, AFailureOfARankStopsAllAndTheCheckpointBeforeGoesOn) {
+  TrainerOptions options = Options(0, 2);
+  options.dim = 1024;
+  options.model = ModelOfSums();
+  const auto open = [&](Job* job, uint64_t ssd_bytes) {
+    return job->Open([&](uint32_t rank) {
+      TrainerOptions of_rank = options;
+      of_rank.store.path = Options(rank, 2).store.path;
+      of_rank.store.dram_bytes = kDramBytesMin;
+      of_rank.store.ssd_bytes = rank == 1 ? ssd_bytes : 0;
+      return of_rank;
+    });
+  };
+  uint64_t steps = 4;
+  {
+    Job job(2);
+    ASSERT_EQ(open(&job, uint64_t{12} << 20), OkStatus());
+    job.TrainTo(steps, steps);
+    Status stopped;
+    for (const auto data = Data(10'000); stopped.ok() && steps < 100; ++steps) {
+      ClickBatch batch;
+      ASSERT_TRUE(data->SkipTo(steps * 100).ok() && data->Next(100, &batch).ok());
+      stopped = job.OnRanks([&](uint32_t rank) {
+        std::vector<float> logits;
+        return job.trainer(rank)->Step(batch, &logits).status();
+      });
+    }
+    EXPECT_EQ(stopped.code(), StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(stopped.message()),
+                AllOf(testing::StartsWith("rank 1: "), HasSubstr("no space")));
+    EXPECT_EQ(job.trainer(0)->steps(), job.trainer(1)->steps());
+  }
+  const std::string of_rank = Options(1, 2).store.path;
+  {
+    Job job(2);
+    ASSERT_EQ(open(&job, 0), OkStatus());
+    EXPECT_EQ(job.trainer(0)->steps(), 4u);
+    job.TrainTo(5);
+    std::filesystem::copy(of_rank, of_rank + ".kept", std::filesystem::copy_options::recursive);
+    std::filesystem::remove_all(of_rank);
+    const Status lost = job.OnRanks([&](uint32_t r) { return job.trainer(r)->Checkpoint(500); });
+    EXPECT_THAT(std::string(lost.message()), testing::StartsWith("rank 1: "));
+  }
+  std::filesystem::remove_all(of_rank);
+  std::filesystem::rename(of_rank + ".kept", of_rank);
+  options.store = {.worker_threads = 1, .path = {}, .pmem_path = {}};
+  const auto one = OpenTrainer(options);
+  const std::vector<double> expected = Train(one.get(), steps);
+  Job job(2);
+  ASSERT_EQ(open(&job, 0), OkStatus());
+  EXPECT_EQ(job.TrainTo(steps), std::vector<double>(expected.begin() + 4, expected.end()));
+  job.ExpectState(one.get());
+}
+
 // Else a rank could keep the next two, and another one the last two.
 TEST_F(RankCheckpoints, NoneBeginsWithoutTheOtherRanks) {
   Job job(2);
@@ -331,12 +422,13 @@ TEST_F(RankCheckpoints, WrongDirectoriesAreNamed) {
     return std::string(status.message());
   };
   EXPECT_THAT(message(2, {1, 0}), AllOf(HasSubstr("rank 0: "), HasSubstr("of rank 1")));
+  EXPECT_THAT(message(2, {0, 0}), AllOf(HasSubstr("rank 1: "), HasSubstr("of rank 0")));
   EXPECT_THAT(message(2, {0, 7}),
               AllOf(HasSubstr("rank 1 has no checkpoint"), HasSubstr("step 3")));
   EXPECT_THAT(message(4, {0, 1, 2, 3}),
               AllOf(HasSubstr("of 2 ranks"), HasSubstr("has 4"), HasSubstr("embank reshard")));
   TrainerOptions alone = Options(0, 1);
-  EXPECT_THAT(std::string(Trainer::Open(alone, Data(1)->columns()).status().message()),
+  EXPECT_THAT(std::string(Trainer::Open(alone, DataColumns()).status().message()),
               HasSubstr("rank 0 of 2 alone"));
   {
     Job other(2);
@@ -371,6 +463,31 @@ TEST(RankTrainer, RanksThatDifferAreNamed) {
   EXPECT_THAT(message(1, [](TrainerOptions* o) { o->slices = 6; }), HasSubstr("power of two"));
   EXPECT_THAT(message(2, [](TrainerOptions* o) { o->store.path = "/no/such/place"; }),
               HasSubstr("rank 1 has \"path given\""));
+}
+
+TEST(RankTrainer, AnotherSchemaOrBuildOnARankIsNamed) {
+  const auto message = [](const ClickColumns& of_last, const std::string& how_of_last) {
+    const TrainerOptions options = OptionsOf("dlrm");
+    const auto exchanges = MakeLocalExchanges(2);
+    std::vector<std::string> messages(2);
+    OnThreads(2, [&](uint64_t rank) {
+      const ClickColumns& columns = rank == 1 ? of_last : DataColumns();
+      const ModelText text = DescribeModel(options, columns, *MakeModel(options, columns));
+      const Status status =
+          AgreeOnStart(exchanges[rank].get(), text, rank == 1 ? how_of_last : "build 1\n", "")
+              .status();
+      messages[rank] = status.message();
+    });
+    EXPECT_EQ(messages[1], messages[0]);
+    return messages[0];
+  };
+  ClickColumns columns = DataColumns();
+  EXPECT_EQ(message(columns, "build 1\n"), "");
+  EXPECT_THAT(message(columns, "build 2\n"),
+              AllOf(HasSubstr("rank 1 has \"build 2\""), HasSubstr("rank 0 \"build 1\"")));
+  columns.ids[2] = "user";
+  EXPECT_THAT(message(columns, "build 1\n"),
+              AllOf(HasSubstr("rank 1 has \""), HasSubstr("user"), HasSubstr("rank 0 \"")));
 }
 
 // All ranks stop at one step with one message.

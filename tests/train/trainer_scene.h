@@ -28,6 +28,12 @@ inline std::unique_ptr<ClickGenerator> Data(uint64_t samples) {
   return *std::move(data);
 }
 
+// Those of these data, which take long to make.
+inline const ClickColumns& DataColumns() {
+  static const ClickColumns columns = Data(1)->columns();
+  return columns;
+}
+
 inline TrainerOptions OptionsOf(const std::string& model, const std::string& path = "") {
   TrainerOptions options;
   options.model = *FindModel(model);
@@ -40,7 +46,7 @@ inline TrainerOptions OptionsOf(const std::string& model, const std::string& pat
 }
 
 inline std::unique_ptr<Trainer> OpenTrainer(const TrainerOptions& options) {
-  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, Data(1)->columns());
+  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, DataColumns());
   EXPECT_TRUE(trainer.ok()) << trainer.status();
   return trainer.ok() ? *std::move(trainer) : nullptr;
 }

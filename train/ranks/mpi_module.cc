@@ -53,6 +53,8 @@ bool IsUnderMpi(const char* const* environment) {
   return false;
 }
 
+const char* BuildOfRank() { return kMpiModuleBuild; }
+
 StatusOr<std::unique_ptr<Exchange>> OpenMpiExchange(const MpiExchangeOptions& options,
                                                     const char* file) {
   EMBANK_CHECK(options.message_bytes_max >= kExchangeUnitBytes &&

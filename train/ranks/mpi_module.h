@@ -24,6 +24,9 @@ struct MpiExchangeOptions {
 // Whether an environment ("NAME=value" texts, then nullptr) is one that mpirun or its like made.
 bool IsUnderMpi(const char* const* environment);
 
+// The build of this program: ranks of another one may have other bits.
+const char* BuildOfRank();
+
 // Makes this process a rank of the job that mpirun started. The module is looked for beside the
 // program, then in ../lib of there, then where the loader looks; it stays loaded. MPI ends with the
 // exchange, and a process has one in its life. Blocks until all ranks are here.
