@@ -94,6 +94,7 @@ enum class SeededBug {
   kCheckpointWithoutBarrier,  // a rank starts one before the others have finished the former
   kNewestBySequence,          // a rank goes on at its newest checkpoint, whatever its step
   kPaddingNotZeroed,          // a part is sent with bytes of an earlier batch
+  kEmptyPartSkipped,          // a rank that sends nothing does not come to an exchange
   // Numbers.
   kNotFiniteStepMade,      // a step is made though its results are not finite
   kGradientCallsNotSaved,  // a checkpoint leaves the number of gradient calls out

@@ -160,6 +160,8 @@ constexpr Case kCases[] = {
     {SeededBug::kNewestBySequence, "newest checkpoint by sequence",
      "RankCheckpoints.AJobGoesOnAtTheNewestStepOfAllRanks"},
     {SeededBug::kPaddingNotZeroed, "padding not zeroed", "PartBuffer.HasPartsOfWholeUnits"},
+    {SeededBug::kEmptyPartSkipped, "an empty part skipped on a rank",
+     "LocalExchange.ARankThatSendsNothingComesToo"},
 #endif
 };
 

@@ -152,6 +152,19 @@ TEST(LocalExchange, RefusesAPartOfOneSizeHereAndAnotherThere) {
   EXPECT_THAT(statuses, ElementsAre(expected, expected, expected));
 }
 
+// With the limit of time, a message comes in place of a hang.
+TEST(LocalExchange, ARankThatSendsNothingComesToo) {
+  const Exchanges exchanges = MakeLocalExchanges(2, {.time_limit_ns = 5'000'000'000});
+  const auto statuses = StatusesOf(exchanges, [](Exchange* exchange) {
+    RankBuffers buffers(*exchange, 1,
+                        [](uint32_t sender, uint32_t) { return sender == 1 ? 0 : 2; });
+    const Status status = buffers.Run(exchange);
+    EXPECT_TRUE(!status.ok() || buffers.Wrong().empty()) << buffers.Wrong();
+    return status;
+  });
+  EXPECT_THAT(statuses, ElementsAre("OK", "OK"));
+}
+
 TEST(LocalExchange, RefusesABarrierBesideAnExchange) {
   const Exchanges exchanges = MakeLocalExchanges(2, kLimit);
   const auto statuses = StatusesOf(exchanges, [](Exchange* exchange) {

@@ -100,6 +100,8 @@ TEST_F(MpiExchange, RefusesAPartOfOneSizeHereAndAnotherThere) {
                "INTERNAL: rank 0 sends 32 bytes to rank 1, which expects 48\n");
   ExpectToFail({.ranks = 2, .name = "none"},
                "INTERNAL: rank 0 sends 0 bytes to rank 1, which expects 48\n");
+  ExpectToFail({.ranks = 2, .name = "skip"},
+               "INTERNAL: rank 1 sends more than 0 bytes to rank 0, which expects 0\n");
   ExpectToFail({.ranks = 2, .name = "more_messages", .message_units = 4},
                "INTERNAL: rank 0 sends more than 192 bytes to rank 1, which expects 192\n");
   // The missing messages do not come: it is seen at the time limit.

@@ -102,6 +102,16 @@ void Late(const ContractRank& rank) {
   RunAndAbort(exchange, [](uint32_t sender, uint32_t) { return sender == 0 ? 1 : 100'000; });
 }
 
+// The last rank leaves out a call for which it has nothing, and is one call ahead then.
+void SkipsNothing(const ContractRank& rank) {
+  Exchange* const exchange = rank.exchange;
+  if (exchange->rank() < exchange->ranks() - 1) {
+    RunAndAbort(exchange, [](uint32_t, uint32_t) { return 0; });
+  }
+  ExchangeUnits(exchange, 3).IgnoreError();
+  pause();
+}
+
 // Rank 1 expects `expected` units of rank 0, which sends `sent`.
 void Differ(const ContractRank& rank, uint64_t sent, uint64_t expected) {
   Exchange* const exchange = rank.exchange;
@@ -133,6 +143,7 @@ int Main(int count, char** arguments) {
       {"more", SendsMore},
       {"fewer", SendsFewer},
       {"none", SendsNone},
+      {"skip", SkipsNothing},
       {"more_messages", SendsMoreMessages},
       {"fewer_messages", SendsFewerMessages},
   };

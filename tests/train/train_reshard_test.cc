@@ -9,6 +9,7 @@
 #include "base/str_cat.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/train/train_program.h"
+#include "tests/train/trained_rows.h"
 #include "tools/job_text.h"
 #include "train/model_text.h"
 #include "train/models/model_table.h"
@@ -69,29 +70,35 @@ TEST(TrainReshard, TheTextOfARankIsThatOfItsTrainer) {
   }
 }
 
-// Rows, states, dense parameters, rates, seeds and the place in the log: a run that goes on ends
-// with the weights of a run that was never stopped.
+// Rows, states, dense parameters, rates, seeds and the place in the log: a run that goes on, and is
+// trained on by each number of ranks, ends as a run that was never stopped.
 TEST(TrainReshard, ATrainingGoesOnAfterItWasMadeIntoOtherNumbersOfRanks) {
   const ScratchDirectory directory;
   const std::string at = directory.path() + "/";
   WriteFile(at + "log", CriteoLog(3000));
   const std::string options = "--dram-mib 48 --data " + at + "log --dim 4 --batch 100 --slices 8 ";
   const std::string model = "--row-optimizer adam --seed 9 ";
-  ASSERT_EQ(Train(options + model + "--weights " + at + "whole").exit_code, 0);
-  ASSERT_EQ(Train(options + model + "--steps 11 --path " + at + "1").exit_code, 0);
+  const std::string whole = " --path " + at + "whole --weights " + at + "whole.weights";
+  ASSERT_EQ(Train(options + model + whole).exit_code, 0);
+  ASSERT_EQ(Train(options + model + "--steps 3 --path " + at + "1").exit_code, 0);
   std::string from = at + "1";
-  for (const std::string ranks : {"4", "2", "8", "1"}) {
-    const std::string to = from + "-" + ranks;
-    const Ended ended =
-        RunProgram("EMBANK_COMMAND", "reshard " + from + " --to " + ranks + " --out " + to);
-    ASSERT_EQ(ended.exit_code, 0) << ended.output;
-    EXPECT_THAT(ended.output, HasSubstr("at step 11"));
+  int step = 3;
+  for (const int ranks : {4, 2, 8, 1}) {
+    const std::string to = StrCat(from, "-", ranks);
+    const Ended made =
+        RunProgram("EMBANK_COMMAND", StrCat("reshard ", from, " --to ", ranks, " --out ", to));
+    ASSERT_EQ(made.exit_code, 0) << made.output;
+    EXPECT_THAT(made.output, HasSubstr(StrCat("at step ", step)));
+    const std::string until = ranks == 1 ? "" : StrCat("--steps ", step + 6, " ");
+    const Ended trained = Train(StrCat(options, until, "--ranks ", ranks, " --resume --path ", to,
+                                       " --weights ", at, "weights"));
+    ASSERT_EQ(trained.exit_code, 0) << trained.output;
+    EXPECT_THAT(trained.output, HasSubstr(StrCat("goes on behind step ", step, "\n")));
+    step += 6;
     from = to;
   }
-  const Ended resumed = Train(options + "--resume --path " + from + " --weights " + at + "resumed");
-  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
-  EXPECT_THAT(resumed.output, HasSubstr("goes on behind step 11\n"));
-  EXPECT_EQ(TextIn(at + "resumed"), TextIn(at + "whole"));
+  EXPECT_TRUE(TextIn(at + "weights") == TextIn(at + "whole.weights"));
+  ExpectSameRows(from, at + "whole", 27);
 }
 
 }  // namespace
