@@ -22,7 +22,7 @@ namespace {
 
 // The batches come again, so that their sizes change and their memory is there.
 constexpr uint32_t kBatches = 8;
-constexpr uint32_t kWarmUpRounds = 2 * kBatches;
+constexpr uint32_t kWarmUpExchanges = 2 * kBatches;
 
 double MicrosecondsSince(uint64_t begin_ns) {
   return static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-3;
@@ -170,7 +170,7 @@ class ExchangeRun {
       : batches_(*batches),
         exchange_(exchange),
         features_(RankIds::kFields, EmbeddingFeature{.dim = dim}),
-        step_(features_, &exchange_),
+        step_(features_, &exchange_, ValueType::kF32),
         rows_alone_(exchange->ranks()) {
     pack_.dim = dim;
     pack_.features.resize(RankIds::kFields);
@@ -180,9 +180,9 @@ class ExchangeRun {
 
   StatusOr<RankExchangeFigure> Run(uint32_t rounds) {
     RankExchangeFigure figure = {.dim = pack_.dim};
-    for (uint32_t round = 0; round < kWarmUpRounds + rounds; ++round) {
+    for (uint32_t round = 0; round < kWarmUpExchanges + rounds; ++round) {
       EMBANK_RETURN_IF_ERROR(RunRound(round, round < kBatches ? &figure : nullptr));
-      if (round + 1 == kWarmUpRounds) rounds_ = {};
+      if (round + 1 == kWarmUpExchanges) rounds_ = {};
     }
     figure.rows_alone_us = Median(rounds_.rows_alone);
     figure.step_us = Median(rounds_.step);
