@@ -282,13 +282,16 @@ int ExitCodeOf(const Status& status) {
 StatusOr<int> Train(CLI::App* app, int argc, char** argv, TrainCommand* command) {
   EMBANK_ASSIGN_OR_RETURN(const RankJob job, RankJob::Join(*command, environ));
   SetSilent(!job.tells());
+  const auto told = [&](const Status& status) {
+    return job.tells() || status.ok() ? ExitCodeOf(status) : kExitFailed;
+  };
   if (command->resume && !command->trainer.store.path.empty()) {
-    EMBANK_RETURN_IF_ERROR(job.AgreeOn(TakeTrainedModel(job.FirstPath(*command), command)));
+    const Status taken = job.AgreeOn(TakeTrainedModel(job.FirstPath(*command), command));
+    if (!taken.ok()) return told(taken);
     if (const std::optional<int> ended = Parse(app, argc, argv)) return *ended;
   }
-  EMBANK_RETURN_IF_ERROR(job.AgreeOn(Complete(command)));
-  const Status status = Execute(*command, job);
-  return job.tells() || status.ok() ? ExitCodeOf(status) : kExitFailed;
+  const Status completed = job.AgreeOn(Complete(command));
+  return told(completed.ok() ? Execute(*command, job) : completed);
 }
 
 int Main(int argc, char** argv) {

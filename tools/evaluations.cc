@@ -1,5 +1,6 @@
 #include "tools/evaluations.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -19,17 +20,12 @@ namespace {
 
 constexpr const char* kPredicted = "samples of --eval predicted";
 
-// A rank without a best model has been killed while the others had theirs.
-Status AgreeOnKept(const Status& status, Exchange* exchange) {
-  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                          GatherTexts(exchange, IsNotFound(status) ? "none" : "kept"));
-  for (size_t rank = 1; rank < texts.size(); ++rank) {
-    if (texts[rank] == texts[0]) continue;
-    return FailedPreconditionError(StrCat("rank ", rank,
-                                          " and rank 0 do not both have a best "
-                                          "model: remove those that there are (*.best)"));
-  }
-  return Agree(exchange, IsNotFound(status) ? OkStatus() : status);
+// Whether all ranks have the best model of one step, or none has any. A job that was killed between
+// the replacements of two ranks has no whole one.
+StatusOr<bool> HaveOneStep(const StatusOr<TrainedModel>& kept, Exchange* exchange) {
+  const std::string own = kept.ok() ? StrCat(kept->text.steps, " ", kept->text.rank.start) : "none";
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> texts, GatherTexts(exchange, own));
+  return std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
 }
 
 }  // namespace
@@ -127,7 +123,17 @@ StatusOr<TrainedModel> Evaluations::ReadKept() const {
 Status Evaluations::EvaluateKept() {
   if (!has_data_ || best_directory().empty()) return OkStatus();
   StatusOr<TrainedModel> kept = ReadKept();
-  if (exchange_ != nullptr) EMBANK_RETURN_IF_ERROR(AgreeOnKept(kept.status(), exchange_));
+  if (exchange_ != nullptr) {
+    EMBANK_RETURN_IF_ERROR(
+        Agree(exchange_, IsNotFound(kept.status()) ? OkStatus() : kept.status()));
+    EMBANK_ASSIGN_OR_RETURN(const bool is_whole, HaveOneStep(kept, exchange_));
+    if (!is_whole) {
+      std::fprintf(Err(),
+                   "the ranks do not have one best model, since a job was killed while they kept "
+                   "it: the next evaluation is the best so far\n");
+      return OkStatus();
+    }
+  }
   if (IsNotFound(kept.status()) && !kept_.exists()) return OkStatus();
   EMBANK_ASSIGN_OR_RETURN(TrainedModel model, std::move(kept));
   const uint64_t step = model.text.steps;

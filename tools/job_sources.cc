@@ -26,9 +26,11 @@ struct RankStore {
 
   const std::string& path() const { return rows->path(); }
   const JobText& newest() const { return checkpoints[0].text; }
-  const RankCheckpoint* OfStep(uint64_t steps) const {
-    const auto found = std::ranges::find(
-        checkpoints, steps, [](const RankCheckpoint& checkpoint) { return checkpoint.text.steps; });
+  // Another start of the job may have made other steps with these numbers.
+  const RankCheckpoint* Of(uint64_t steps, uint64_t start) const {
+    const auto found = std::ranges::find_if(checkpoints, [&](const RankCheckpoint& checkpoint) {
+      return checkpoint.text.steps == steps && checkpoint.text.start == start;
+    });
     return found == checkpoints.end() ? nullptr : &*found;
   }
 };
@@ -105,15 +107,15 @@ Status CheckRanks(std::vector<RankStore>* stores) {
 
 // By steps, since a rank that once went back to its previous checkpoint numbers its checkpoints
 // otherwise than the others.
-StatusOr<uint64_t> NewestCommonStep(std::span<const RankStore> stores) {
-  std::optional<uint64_t> newest;
+StatusOr<JobText> NewestCommon(std::span<const RankStore> stores) {
+  const JobText* newest = nullptr;
   for (const RankCheckpoint& checkpoint : stores[0].checkpoints) {
-    const uint64_t steps = checkpoint.text.steps;
+    const JobText& text = checkpoint.text;
     const bool is_common = std::ranges::all_of(
-        stores, [&](const RankStore& one) { return one.OfStep(steps) != nullptr; });
-    if (is_common) newest = std::max(newest.value_or(0), steps);
+        stores, [&](const RankStore& one) { return one.Of(text.steps, text.start) != nullptr; });
+    if (is_common && (newest == nullptr || text.steps > newest->steps)) newest = &text;
   }
-  if (newest.has_value()) return *newest;
+  if (newest != nullptr) return *newest;
   std::string all;
   for (const RankStore& one : stores) {
     StrAppend(&all, all.empty() ? "" : "; ", one.path(), ": ");
@@ -152,12 +154,11 @@ StatusOr<JobSources> OpenJob(FileSystem* files, std::span<const std::string> dir
     stores.push_back(std::move(store));
   }
   EMBANK_RETURN_IF_ERROR(CheckRanks(&stores));
-  EMBANK_ASSIGN_OR_RETURN(const uint64_t steps, NewestCommonStep(stores));
+  EMBANK_ASSIGN_OR_RETURN(job.text, NewestCommon(stores));
   std::vector<size_t> places;
   for (RankStore& store : stores) {
-    const RankCheckpoint& checkpoint = *store.OfStep(steps);
+    const RankCheckpoint& checkpoint = *store.Of(job.text.steps, job.text.start);
     places.push_back(checkpoint.place);
-    if (job.text.text.empty()) job.text = checkpoint.text;
     const Status same = CheckSameTraining(job.text, checkpoint.text);
     if (!same.ok()) {
       return OtherJob(StrCat(job.ranks[0]->path(), " and ", store.path(),

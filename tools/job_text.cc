@@ -17,6 +17,7 @@ constexpr std::string_view kOtherSteps = "steps of other data ";
 constexpr std::string_view kRank = "rank ";
 constexpr std::string_view kOfRanks = " of ";
 constexpr std::string_view kJob = "job ";
+constexpr std::string_view kStart = "start ";
 constexpr std::string_view kReplicated = "replicated ";
 constexpr std::string_view kSlices = "slices ";
 constexpr std::string_view kData = "data ";
@@ -104,9 +105,12 @@ StatusOr<JobText> ReadJobText(std::string_view blob) {
       has_job = take(kJob, &text.job);
       continue;
     }
+    if (line.starts_with(kStart)) {
+      if (!take(kStart, &text.start)) return LacksLine("start S");
+      continue;
+    }
     if (line.starts_with(kReplicated)) {
       text.replicated.emplace_back(words.substr(kReplicated.size()));
-      continue;
     }
     text.text += line;
     has_steps |= take(kSteps, &text.steps);
@@ -124,15 +128,11 @@ StatusOr<JobText> ReadJobText(std::string_view blob) {
 
 std::string BlobOfRank(const JobText& text, uint32_t rank, uint32_t ranks, uint64_t job) {
   if (ranks == 1) return text.text;
-  std::string lines = StrCat(kRank, rank, kOfRanks, ranks, "\n", kJob, job, "\n");
-  for (const std::string& table : text.replicated) StrAppend(&lines, kReplicated, table, "\n");
-  return StrCat(text.text.substr(0, text.rank_offset), lines, text.text.substr(text.rank_offset));
+  return StrCat(text.text.substr(0, text.rank_offset), kRank, rank, kOfRanks, ranks, "\n", kJob,
+                job, "\n", kStart, job, "\n", text.text.substr(text.rank_offset));
 }
 
 Status CheckSameTraining(const JobText& one, const JobText& other) {
-  if (one.replicated != other.replicated) {
-    return FailedPreconditionError("they have other replicated tables");
-  }
   const std::string one_text = WithoutData(one);
   const std::string other_text = WithoutData(other);
   std::string_view ours = one_text;

@@ -20,7 +20,8 @@ struct JobText {
   uint32_t rank = 0;
   uint32_t ranks = 1;
   uint64_t job = 0;                          // 0: there is one rank
-  std::vector<std::string> replicated = {};  // tables of which all ranks have all rows
+  uint64_t start = 0;                        // of the job, which has another one each time
+  std::vector<std::string> replicated = {};  // features whose tables all ranks have
   std::string text;                          // without the lines of the rank
   size_t rank_offset = 0;                    // of their place in it
 };
@@ -30,8 +31,8 @@ struct JobText {
 // kDataLoss: it lacks a line, which the message names.
 StatusOr<JobText> ReadJobText(std::string_view blob);
 
-// Returns the blob of another rank of the same training; of a single rank, `job` and replicated
-// tables do not count.
+// Returns the blob of another rank of the same training; of a single rank, `job` does not count.
+// The first start of a job has its number.
 std::string BlobOfRank(const JobText& text, uint32_t rank, uint32_t ranks, uint64_t job);
 
 // kFailedPrecondition: the texts of two ranks differ in more than their rank and in the words for

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <exception>
 #include <filesystem>
+#include <new>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -22,11 +25,17 @@
 namespace embank {
 namespace {
 
+constexpr uint64_t kRankSecondsMax = 7 * 24 * 3600;  // a week
+
 Status CheckOptions(const TrainCommand& command, uint32_t ranks) {
   if (ranks == 0 || ranks > kOwnersMax) {
     return InvalidArgumentError(StrCat("--ranks is ", ranks, "; it must be 1 to ", kOwnersMax));
   }
   if (ranks == 1) return OkStatus();
+  if (command.rank_seconds == 0 || command.rank_seconds > kRankSecondsMax) {
+    return InvalidArgumentError(
+        StrCat("--rank-seconds is ", command.rank_seconds, "; it must be 1 to ", kRankSecondsMax));
+  }
   if (command.ablation || command.copies_up_to || !command.write_log.empty()) {
     return InvalidArgumentError(
         "--ranks: --ablation, --copies-up-to and --write-log go on one rank alone");
@@ -41,13 +50,16 @@ Status CheckOptions(const TrainCommand& command, uint32_t ranks) {
 
 // The number of ranks of a job of mpirun on this machine; 1 where it does not say.
 uint32_t RanksOnMachine(const char* const* environment) {
-  constexpr std::string_view kName = "OMPI_COMM_WORLD_LOCAL_SIZE=";
+  // Slurm's is a list: that of the first machine is before the first "(" or ",".
+  constexpr std::string_view kNames[] = {"OMPI_COMM_WORLD_LOCAL_SIZE=", "SLURM_TASKS_PER_NODE="};
   for (; *environment != nullptr; ++environment) {
     const std::string_view text = *environment;
-    if (!text.starts_with(kName)) continue;
-    uint32_t ranks = 1;
-    std::from_chars(text.data() + kName.size(), text.data() + text.size(), ranks);
-    return std::max(1u, ranks);
+    for (const std::string_view name : kNames) {
+      if (!text.starts_with(name)) continue;
+      uint32_t ranks = 1;
+      std::from_chars(text.data() + name.size(), text.data() + text.size(), ranks);
+      return std::max(1u, ranks);
+    }
   }
   return 1;
 }
@@ -64,9 +76,27 @@ Status FirstCause(const std::vector<Status>& statuses) {
   return first;
 }
 
-// A rank that fails alone ends the job: the others wait for it. Where all have failed, they meet.
+// Runs a rank. An exception would end the process without a word of it.
+Status Caught(FunctionRef<Status()> run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return ResourceExhaustedError("no memory");
+  } catch (const std::exception& error) {
+    return UnavailableError(error.what());
+  }
+}
+
+// Returns what all ranks return. A rank that failed while the others make other calls ends the job,
+// since they wait for it.
 Status Ended(const Status& status, Exchange* exchange) {
-  if (!status.ok() && !exchange->Barrier().ok()) exchange->Abort(status.message());
+  const Status met = exchange->Barrier();
+  if (met.ok()) return Agree(exchange, status);
+  if (status.ok()) return met;
+  // The rank that has the cause is about to tell it, and MPI ends all processes at once.
+  const bool is_echo = status.code() == StatusCode::kInternal || IsCancelled(status);
+  if (is_echo) std::this_thread::sleep_for(std::chrono::seconds(1));
+  exchange->Abort(status.message());
   return status;
 }
 
@@ -146,7 +176,8 @@ Status RankJob::Execute(const TrainCommand& command, RunRank run) const {
   EMBANK_RETURN_IF_ERROR(AgreeOn(MakeDirectories(command.trainer.store)));
   if (mpi_ == nullptr) return ExecuteLocal(command, run);
   SetSilent(mpi_->rank() > 0);
-  return Ended(run(OfRank(command, mpi_->rank()), mpi_.get()), mpi_.get());
+  const TrainCommand of_rank = OfRank(command, mpi_->rank());
+  return Ended(Caught([&] { return run(of_rank, mpi_.get()); }), mpi_.get());
 }
 
 Status RankJob::ExecuteLocal(const TrainCommand& command, RunRank run) const {
@@ -156,7 +187,8 @@ Status RankJob::ExecuteLocal(const TrainCommand& command, RunRank run) const {
   const auto run_rank = [&](uint32_t rank) {
     SetSilent(rank > 0);
     Exchange* const exchange = exchanges[rank].get();
-    statuses[rank] = Ended(run(OfRank(command, rank), exchange), exchange);
+    const Status status = Caught([&] { return run(OfRank(command, rank), exchange); });
+    statuses[rank] = Caught([&] { return Ended(status, exchange); });
   };
   std::vector<std::thread> threads;
   for (uint32_t rank = 1; rank < ranks_; ++rank) threads.emplace_back(run_rank, rank);

@@ -52,13 +52,17 @@ Status CheckTarget(const ReshardCommand& command, std::span<const std::string> d
   return OkStatus();
 }
 
-// Those of the job, and the dense parameters, which all ranks have.
+// The tables of vectors and wide weights of these features, and the dense parameters.
 std::vector<std::string> ReplicatedTables(const JobSources& job) {
-  std::vector<std::string> names = job.text.replicated;
-  for (const ManifestTable& table : job.ranks[0]->manifest().tables) {
-    if (table.name == DenseRows::kTable) names.push_back(table.name);
+  std::set<std::string> names = {DenseRows::kTable};
+  for (const std::string& feature : job.text.replicated) {
+    names.insert({StrCat("id ", feature), StrCat("wide ", feature)});
   }
-  return names;
+  std::vector<std::string> found;
+  for (const ManifestTable& table : job.ranks[0]->manifest().tables) {
+    if (names.contains(table.name)) found.push_back(table.name);
+  }
+  return found;
 }
 
 std::vector<ReshardTarget> TargetsOf(const ReshardCommand& command, const JobSources& job,

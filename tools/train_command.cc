@@ -249,12 +249,8 @@ Status TakeTrainedModel(const std::string& path, TrainCommand* command) {
   trainer.slices = known.slices;
   trainer.batch = known.batch;
   trainer.seed = known.seed;
-  constexpr std::string_view kVectors = "id ";
-  for (const std::string& table : trained->text.rank.replicated) {
-    if (table.starts_with(kVectors)) {
-      trainer.ranks.replicated.push_back(table.substr(kVectors.size()));
-    }
-  }
+  trainer.ranks = known.ranks;
+  command->wire_type = WordOf(known.ranks.wire, kWireTypes);
   return OkStatus();
 }
 

@@ -26,6 +26,7 @@
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
 #include "train/pipeline/trace_picture.h"
+#include "train/rank_start.h"
 #include "train/ranks/gathered_texts.h"
 #include "train/rate_schedule.h"
 #include "train/samples/shuffled_samples.h"
@@ -50,6 +51,15 @@ Status WhyOther(const Status& status) {
   if (!status.message().starts_with("seed")) return status;
   return Status(status.code(),
                 StrCat(status.message(), "; leave --seed out, or give another --path"));
+}
+
+// The settings of a run that say which calls its ranks make.
+std::string RunText(const TrainCommand& command) {
+  return StrCat("--steps ", command.steps ? StrCat(*command.steps) : "none", "\n--epochs ",
+                command.epochs, "\n--checkpoint-every ", command.checkpoint_every,
+                "\n--eval-every ", command.eval_every, "\n--eval-samples ", command.eval_samples,
+                "\n--eval ", command.eval.empty() ? "none" : "given", "\n--patience ",
+                command.patience, "\n--resume ", command.resume ? 1 : 0, "\n");
 }
 
 double SecondsSince(uint64_t begin_ns) {
@@ -89,7 +99,8 @@ Status TrainRun::OpenData(ClickColumns* columns) {
 Status TrainRun::Open() {
   ClickColumns columns;
   const Status opened = OpenData(&columns);
-  EMBANK_RETURN_IF_ERROR(exchange_ == nullptr ? opened : Agree(exchange_, opened));
+  EMBANK_RETURN_IF_ERROR(Agreed(opened));
+  if (exchange_ != nullptr) EMBANK_RETURN_IF_ERROR(CompareSettings(exchange_, RunText(command_)));
   EMBANK_RETURN_IF_ERROR(evaluations_.EvaluateKept());
   StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(command_.trainer, columns, exchange_);
   if (!trainer.ok()) return WhyOther(trainer.status());
@@ -277,8 +288,12 @@ Status TrainRun::Train() {
   }
   if (trainer_->steps() == 0) EMBANK_RETURN_IF_ERROR(failure_);
   if (IsStopped()) NoteSignal("makes its checkpoint; a second signal ends this at once");
-  // An update of rows that failed in the last step is in no later vote.
-  if (exchange_ != nullptr) EMBANK_RETURN_IF_ERROR(trainer_->team()->AgreeOnSuccess());
+  // An update of rows that failed in the last step is in no later vote. Where the data of this rank
+  // alone have failed, the others make other calls.
+  if (exchange_ != nullptr) {
+    const Status agreed = trainer_->team()->AgreeOnSuccess();
+    if (!agreed.ok()) return failure_.ok() ? agreed : failure_;
+  }
   EMBANK_RETURN_IF_ERROR(trainer_->FinishCheckpoint());
   figures_.seconds = SecondsSince(begin_ns_);
   // Before the last evaluation, which may take long, and may fail.
@@ -345,8 +360,9 @@ void TrainRun::TellZeroRates() const {
                static_cast<unsigned long long>(step), TextOf(schedule).c_str());
 }
 
-// Returns `why`, with the place of the batch or why it has none.
+// Returns `why`, with the place of the batch or why it has none. All ranks have it, and one writes.
 Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
+  if (exchange_ != nullptr && exchange_->rank() > 0) return why;
   const std::string name = StrCat("embank-train-step-", trainer_->steps() + 1);
   const std::string path = StrCat(name, ".txt");
   Status saved = WriteText(TextOf(batch), path);
@@ -355,6 +371,11 @@ Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
                 saved.ok() ? StrCat(why.message(), "; its batch is in ", path,
                                     " and its column file in ", name, ".columns")
                            : StrCat(why.message(), "; its batch was not saved: ", saved.message()));
+}
+
+// Returns what all ranks return.
+Status TrainRun::Agreed(const Status& status) const {
+  return exchange_ == nullptr ? status : Agree(exchange_, status);
 }
 
 // Its own time and work are left out of the figures.
@@ -371,7 +392,7 @@ void TrainRun::Evaluate() {
   evaluation_work_ -= before;
   begin_ns_ += SteadyClock()->NowNs() - begin_ns;
   // It is made when the run goes on.
-  if (!IsCancelled(evaluated)) failure_ = evaluated;
+  failure_ = Agreed(IsCancelled(evaluated) ? OkStatus() : evaluated);
 }
 
 // All ranks end behind the same step.

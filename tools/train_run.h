@@ -59,6 +59,7 @@ class TrainRun {
   void TellZeroRates() const;
   Status SaveBatch(const ClickBatch& batch, const Status& why) const;
   Status Save();
+  Status Agreed(const Status& status) const;
   void Evaluate();
   void NoteSignal(const char* what);
   void TakeSignal();

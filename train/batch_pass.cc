@@ -85,11 +85,12 @@ OperationGraph::Id BatchPass::AddForward(uint32_t number, bool trains, Operation
   std::vector<OperationGraph::Id> last(packs.size());
   for (size_t i = 0; i < packs.size(); ++i) {
     const Pack& pack = packs[i];
+    // Without the places that it writes a rank cannot go on to the vote.
     last[i] = graph->Add(label(OperationKind::kUniquePartition, i), slices.size(), {},
-                         Kept([this, &pack, slices](uint32_t part, uint32_t) {
+                         [this, &pack, slices](uint32_t part, uint32_t) {
                            embedding_pass_.MakeUnique(pack, slices.begin + part);
                            return OkStatus();
-                         }));
+                         });
     last[i] = add_shuffle(OperationKind::kShuffleIds, i, last[i], [this, &pack, slices] {
       return rows_->ShuffleIds(pack, slices, embedding_pass_.ids());
     });
@@ -112,13 +113,14 @@ OperationGraph::Id BatchPass::AddForward(uint32_t number, bool trains, Operation
   if (trains && team_ != nullptr) {
     done = [this, graph](uint32_t bucket) { graph->Arrive(running_.buckets[bucket]); };
   }
+  // Nor can it where a bucket of gradients would never be there.
   return graph->Add({.kind = OperationKind::kDense, .micro_batch = number}, slices.size(), last,
-                    Kept([this, slices, trains, done](uint32_t part, uint32_t thread) {
+                    [this, slices, trains, done](uint32_t part, uint32_t thread) {
                       const uint32_t slice = slices.begin + part;
                       running_.losses[slice] = RunSlice(slice, thread, trains, done);
                       running_.slices_left.fetch_sub(1, std::memory_order_relaxed);
                       return OkStatus();
-                    }));
+                    });
 }
 
 // Buckets are summed over ranks as soon as all slices of this one have their gradients; the last
@@ -180,6 +182,7 @@ Status BatchPass::Vote(uint64_t step) {
       ->Vote({.status = {},
               .step = step,
               .samples = running_.batch->samples,
+              .batch_crc32c = Crc32cOf(*running_.batch),
               .are_sums_finite = embedding_pass_.AreSumsFinite(),
               .left_out = embedding_pass_.left_out()},
              {running_.losses, running_.logits}, embedding_pass_.slices())

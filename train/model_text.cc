@@ -46,7 +46,11 @@ constexpr std::string_view kOpenLine = "open line";
 constexpr std::string_view kRank = "rank";
 constexpr std::string_view kOfRanks = " of ";
 constexpr std::string_view kJob = "job";
+constexpr std::string_view kStart = "start";
 constexpr std::string_view kReplicated = "replicated";
+constexpr std::string_view kPooled = "pooled";
+constexpr std::string_view kWireType = "wire type";
+constexpr std::string_view kHalves = "f16";
 constexpr std::string_view kSecondRules = "rules 2\n";
 
 constexpr RateCurve kCurves[] = {RateCurve::kConstant, RateCurve::kCosine, RateCurve::kStep};
@@ -81,6 +85,15 @@ std::string SettingLines(const ModelText& text) {
   const DataName& data = text.columns.data;
   if (!data.words.empty()) StrAppend(&lines, "data ", data.words, "\n");
   if (data.shuffle > 0) StrAppend(&lines, "shuffle ", data.shuffle, "\n");
+  for (const std::string& name : text.options.ranks.replicated) {
+    StrAppend(&lines, kReplicated, " ", name, "\n");
+  }
+  for (const std::string& name : text.options.ranks.pooled) {
+    StrAppend(&lines, kPooled, " ", name, "\n");
+  }
+  if (text.options.ranks.wire == ValueType::kF16) {
+    StrAppend(&lines, kWireType, " ", kHalves, "\n");
+  }
   lines += LinesOf(text.options.schedule);
   AppendNumbers("row", text.options.row.rule, /*may_change=*/true, &lines);
   AppendNumbers("dense", text.options.dense.rule, /*may_change=*/true, &lines);
@@ -99,12 +112,8 @@ std::string LinesOf(const DataPosition& position) {
 
 std::string LinesOf(const RankOfJob& rank) {
   if (rank.ranks == 1) return "";
-  std::string lines =
-      StrCat(kRank, " ", rank.rank, kOfRanks, rank.ranks, "\n", kJob, " ", rank.job, "\n");
-  for (const std::string& table : rank.replicated) {
-    StrAppend(&lines, kReplicated, " ", table, "\n");
-  }
-  return lines;
+  return StrCat(kRank, " ", rank.rank, kOfRanks, rank.ranks, "\n", kJob, " ", rank.job, "\n",
+                kStart, " ", rank.start, "\n");
 }
 
 std::string HeadLines(const DataName& data) {
@@ -305,8 +314,17 @@ Status TakeRank(Values* values, RankOfJob* rank) {
   if (!number || !ranks || *number >= *ranks) return MissingLine(kRank);
   rank->rank = *number;
   rank->ranks = *ranks;
-  while (values->Has(kReplicated)) rank->replicated.emplace_back(*values->Take(kReplicated));
-  return values->TakeNumber(kJob, &rank->job);
+  EMBANK_RETURN_IF_ERROR(values->TakeNumber(kJob, &rank->job));
+  return values->TakeNumber(kStart, &rank->start);
+}
+
+Status TakeRanks(Values* values, RankOptions* ranks) {
+  while (values->Has(kReplicated)) ranks->replicated.emplace_back(*values->Take(kReplicated));
+  while (values->Has(kPooled)) ranks->pooled.emplace_back(*values->Take(kPooled));
+  const std::string_view wire = values->Take(kWireType).value_or("f32");
+  if (wire != "f32" && wire != kHalves) return MissingLine(kWireType);
+  ranks->wire = wire == kHalves ? ValueType::kF16 : ValueType::kF32;
+  return OkStatus();
 }
 
 Status TakeOptions(Values* values, TrainerOptions* options) {
@@ -317,6 +335,7 @@ Status TakeOptions(Values* values, TrainerOptions* options) {
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("slices", &options->slices));
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("seed", &options->seed));
   EMBANK_RETURN_IF_ERROR(TakeSchedule(values, &options->schedule));
+  EMBANK_RETURN_IF_ERROR(TakeRanks(values, &options->ranks));
   // Version 1 has tables that refuse.
   const std::string_view on_full = values->Take("full tables").value_or("refuse");
   if (on_full != "refuse" && on_full != "forget") return MissingLine("full tables");
@@ -502,6 +521,19 @@ std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText&
               ExactText(is.*number.number));
     }
   };
+  const auto names = [](const std::vector<std::string>& all) {
+    std::string text;
+    for (const std::string& name : all) StrAppend(&text, text.empty() ? "" : " ", name);
+    return text.empty() ? "none" : text;
+  };
+  compare("replicated tables", names(from.options.ranks.replicated),
+          names(to.options.ranks.replicated));
+  compare("tables pooled at owners", names(from.options.ranks.pooled),
+          names(to.options.ranks.pooled));
+  const auto wire = [](const ModelText& text) {
+    return std::string(text.options.ranks.wire == ValueType::kF16 ? kHalves : "f32");
+  };
+  compare("wire type", wire(from), wire(to));
   compare_rules("rows", from.options.row.rule, to.options.row.rule);
   compare_rules("dense parameters", from.options.dense.rule, to.options.dense.rule);
   if (!BeginWith(to.columns.data, from.columns.data)) {

@@ -9,10 +9,13 @@
 //   steps of other data 0
 //   rank 2 of 4                       whose rows these are, if there are several ranks
 //   job 7218530114                    the training, by a number that all of its ranks have
-//   replicated id C3                  each table of which all ranks have all rows
+//   start 163311037218                the start of it that made this, by such a number
 //   batch 1024                        settings: a run that goes on may have others
 //   data a log
 //   shuffle 250                       the order of its samples, if they are in another one
+//   replicated C3                     each table of which all ranks have all rows
+//   pooled C7                         each table of which the owners of rows sum bags
+//   wire type f16                     of rows between ranks, if it is not f32
 //   rates cosine                      their schedule
 //   row learning rate 0.02
 //   dense learning rate 0.01
@@ -58,8 +61,8 @@ std::string CriteoFormat(LogRules rules);
 struct RankOfJob {
   uint32_t rank = 0;
   uint32_t ranks = 1;
-  uint64_t job = 0;                          // 0: there is one rank
-  std::vector<std::string> replicated = {};  // tables of which all ranks have all rows
+  uint64_t job = 0;    // 0: there is one rank
+  uint64_t start = 0;  // of the job, which has another one each time
 
   bool operator==(const RankOfJob&) const = default;
 };

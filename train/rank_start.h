@@ -18,13 +18,18 @@ namespace embank {
 // tree: ranks that have whole branches of it add to the same bits. INVALID_ARGUMENT says the rule.
 Status CheckRanks(uint32_t slices, uint32_t ranks);
 
+// Compares texts of all ranks line by line with that of the first. All ranks call it, and get the
+// same status. FAILED_PRECONDITION has the first line that differs. The statuses of Exchange::Run.
+Status CompareSettings(Exchange* exchange, const std::string& own);
+
 struct RankStart {
   bool previous = false;  // goes on at the last checkpoint but one of this rank
   uint64_t job = 0;       // of the checkpoint, or new
+  uint64_t start = 0;     // a new number, which all ranks have
 };
 
 // Compares the model, the settings and the build of all ranks, and what their stores have. `text`
-// is that of the trainer, with the tables that it replicates; `how` has further settings that must
+// is that of the trainer; `how` has further settings that must
 // be equal, line by line. `path` is that of the store; empty: it has none. All ranks call it, and
 // all get the same status. FAILED_PRECONDITION: settings or data differ, and the message has the
 // first difference; the checkpoint is of another number of ranks, another rank or another job, or

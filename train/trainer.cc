@@ -84,39 +84,24 @@ std::vector<EmbeddingFeature> EmbeddingFeatures(std::span<const FeatureTable> fe
   return all;
 }
 
-// The tables of which all ranks have all rows, as the checkpoint has them.
-std::vector<std::string> ReplicatedTables(const TrainerOptions& options,
-                                          const ClickColumns& columns) {
-  std::vector<std::string> names;
-  for (const FeatureTable& table : TablesOf(options, columns)) {
-    if (!table.is_replicated) continue;
-    if (std::ranges::find(names, table.name) == names.end()) names.push_back(table.name);
-  }
-  return names;
-}
-
 // The bags of a rank have numbers of 16 bits on their way to owners.
 Status CheckPooled(const TrainerOptions& options, uint32_t ranks) {
-  const uint32_t samples = (options.batch + ranks - 1) / ranks;
+  const uint32_t of_slice = (options.batch + options.slices - 1) / options.slices;
+  const uint64_t samples = uint64_t{of_slice} * (options.slices / ranks);
   if (options.ranks.pooled.empty() || samples <= BagMap::kBagsMax) return OkStatus();
   return InvalidArgumentError(StrCat("batch is ", options.batch, ": each of ", ranks, " ranks has ",
-                                     samples, " samples of it, and at most ", BagMap::kBagsMax,
+                                     samples, " samples of it, and may have ", BagMap::kBagsMax,
                                      " where owners of rows sum bags"));
 }
 
 // The settings of which the order of exchanges depends, and the build.
 std::string HowText(const TrainerOptions& options) {
-  std::string text =
-      StrCat("batch ", options.batch, "\npack rule ", static_cast<int>(options.packs.rule),
-             "\nmicro-batches ", options.micro_batches, "\nmicro-batch bytes ",
-             options.micro_batch_bytes, "\ngroups ", options.groups, "\ngroup bytes ",
-             options.group_bytes, "\nwarm-up steps ", options.warmup_steps, "\nseed of rows ",
-             options.store.seed, "\nwire type ", static_cast<int>(options.ranks.wire), "\n");
+  std::string text = StrCat(
+      "batch ", options.batch, "\npack rule ", static_cast<int>(options.packs.rule),
+      "\nmicro-batches ", options.micro_batches, "\nmicro-batch bytes ", options.micro_batch_bytes,
+      "\ngroups ", options.groups, "\ngroup bytes ", options.group_bytes, "\nwarm-up steps ",
+      options.warmup_steps, "\nseed of rows ", options.store.seed, "\n");
   for (const std::string& name : options.packs.excluded) StrAppend(&text, "excluded ", name, "\n");
-  for (const std::string& name : options.ranks.replicated) {
-    StrAppend(&text, "replicated ", name, "\n");
-  }
-  for (const std::string& name : options.ranks.pooled) StrAppend(&text, "pooled ", name, "\n");
   StrAppend(&text, "path ", options.store.path.empty() ? "none" : "given", "\nbuild ",
             BuildOfRank(), "\n");
   return text;
@@ -132,7 +117,6 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
   if (status.ok()) status = CheckRanks(options.slices, exchange->ranks());
   if (status.ok()) status = CheckPooled(options, exchange->ranks());
   EMBANK_RETURN_IF_ERROR(Agree(exchange, status));
-  text->rank.replicated = ReplicatedTables(options, columns);
   EMBANK_ASSIGN_OR_RETURN(const RankStart start,
                           AgreeOnStart(exchange, *text, HowText(options), options.store.path));
   TrainerOptions of_rank = options;
@@ -141,7 +125,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
                                                        {.rank = exchange->rank(),
                                                         .ranks = exchange->ranks(),
                                                         .job = start.job,
-                                                        .replicated = text->rank.replicated});
+                                                        .start = start.start});
   EMBANK_RETURN_IF_ERROR(Agree(exchange, trainer.status()));
   return trainer;
 }

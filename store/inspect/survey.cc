@@ -108,13 +108,20 @@ Status TakeSpace(const Manifest& newest, const std::map<uint64_t, SegmentRows>& 
 }
 
 // Loads the manifests that the directory keeps, the newest first, which can be read.
-StatusOr<std::vector<KeptCheckpoint>> LoadKept(const CheckpointDirectory& directory,
-                                               const std::string& path) {
+StatusOr<std::vector<KeptCheckpoint>> LoadAnyKept(const CheckpointDirectory& directory,
+                                                  const std::string& path) {
   EMBANK_RETURN_IF_ERROR(directory.CheckIsStore("directory"));
   std::vector<KeptCheckpoint> kept = directory.LoadKept();
   if (kept.empty()) {
     return DataLossError(StrCat("path: ", path, " has segments of a store, and no manifest"));
   }
+  return kept;
+}
+
+// kDataLoss: the newest one is damaged.
+StatusOr<std::vector<KeptCheckpoint>> LoadKept(const CheckpointDirectory& directory,
+                                               const std::string& path) {
+  EMBANK_ASSIGN_OR_RETURN(std::vector<KeptCheckpoint> kept, LoadAnyKept(directory, path));
   EMBANK_RETURN_IF_ERROR(kept[0].manifest.status());
   return kept;
 }
@@ -185,15 +192,19 @@ StatusOr<Manifest> ReadNewestManifest(FileSystem* files, const std::string& path
       });
 }
 
-StatusOr<std::vector<Manifest>> ReadKeptManifests(FileSystem* files, const std::string& path) {
+StatusOr<std::vector<StatusOr<Manifest>>> ReadKeptManifests(FileSystem* files,
+                                                            const std::string& path) {
+  using Manifests = std::vector<StatusOr<Manifest>>;
   return ReadBesideWriters(
-      files, path, [&](const CheckpointDirectory& directory) -> StatusOr<std::vector<Manifest>> {
-        EMBANK_ASSIGN_OR_RETURN(std::vector<KeptCheckpoint> kept, LoadKept(directory, path));
-        std::vector<Manifest> manifests;
+      files, path, [&](const CheckpointDirectory& directory) -> StatusOr<Manifests> {
+        EMBANK_ASSIGN_OR_RETURN(std::vector<KeptCheckpoint> kept, LoadAnyKept(directory, path));
+        Manifests manifests;
+        bool has_one = false;
         for (KeptCheckpoint& one : kept) {
-          if (one.manifest.ok()) manifests.push_back(*std::move(one.manifest));
+          has_one |= one.manifest.ok();
+          manifests.push_back(std::move(one.manifest));
         }
-        if (manifests.empty()) return kept[0].manifest.status();
+        if (!has_one) return manifests[0].status();
         return manifests;
       });
 }

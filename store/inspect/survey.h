@@ -78,9 +78,10 @@ StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path);
 // checkpointed, that of checkpoint 0. Statuses like SurveyStore.
 StatusOr<Manifest> ReadNewestManifest(FileSystem* files, const std::string& path);
 
-// Reads those of all checkpoints that the store keeps and that can be read, the newest first.
-// Statuses like SurveyStore.
-StatusOr<std::vector<Manifest>> ReadKeptManifests(FileSystem* files, const std::string& path);
+// Reads those of all checkpoints that the store keeps, the newest first, each with its status,
+// which is OK for one of them. Statuses like SurveyStore.
+StatusOr<std::vector<StatusOr<Manifest>>> ReadKeptManifests(FileSystem* files,
+                                                            const std::string& path);
 
 }  // namespace embank
 

@@ -38,6 +38,7 @@ TrainerOptions Options() {
   options.slices = 3;
   options.batch = 77;
   options.seed = ~uint64_t{0};
+  options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
   return options;
 }
 
@@ -62,7 +63,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     }
     text.other_steps = 7;
     if (columns.format.empty())
-      text.rank = {.rank = 2, .ranks = 4, .job = ~uint64_t{0}, .replicated = {"id a", "wide a"}};
+      text.rank = {.rank = 2, .ranks = 4, .job = ~uint64_t{0}, .start = 12};
     const StatusOr<ModelText> read = ParseModelText(WriteModelText(text));
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(WriteModelText(*read), WriteModelText(text));

@@ -91,12 +91,12 @@ TEST_F(RankCommand, CodecsTrainNearlyTheSame) {
 // would train rows that nobody has updated.
 TEST_F(RankCommand, AReplicatedTableStaysSo) {
   const std::string whole = WeightsOf("");
-  const std::string job = Path("job") + " --dram-mib 48 --ranks 2 ";
+  const std::string job =
+      Path("job") + " --dram-mib 48 --eval-samples 500 --eval-every 5 --ranks 2 ";
   WeightsOf(job + "--steps 7 --replicate C3");
   const Ended other = Train(StrCat(kData, job, "--resume --replicate C4"));
   EXPECT_NE(other.exit_code, 0);
-  EXPECT_THAT(other.output,
-              HasSubstr("on all ranks: \"id C3\", \"wide C3\"; this start asks for: \"id C4\""));
+  EXPECT_THAT(other.output, HasSubstr("on all ranks: \"C3\"; this start asks for: \"C4\""));
   EXPECT_EQ(WeightsOf(job + "--resume"), whole);
 }
 
@@ -221,6 +221,57 @@ TEST_F(MpiCommand, AKilledRankEndsTheJobAndTheNextStartGoesOn) {
   }
 }
 
+// A job that was killed while its ranks replaced their best models has no whole one.
+TEST_F(RankCommand, ABestModelOfTwoStepsIsNone) {
+  const std::string job =
+      Path("job") + " --dram-mib 48 --eval-samples 500 --eval-every 20 --ranks 2 ";
+  const std::string best = directory_.path() + "/job/rank-1.best";
+  WeightsOf(job + "--steps 20");
+  std::filesystem::copy(best, best + ".kept", std::filesystem::copy_options::recursive);
+  WeightsOf(job + "--resume --steps 60");
+  std::filesystem::remove_all(best);
+  std::filesystem::rename(best + ".kept", best);
+  const Ended ended = Train(StrCat(kData, job, "--resume --steps 80 --wire-type f16"));
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("the ranks do not have one best model"),
+                                  HasSubstr("wire type f32 -> f16")));
+  const Ended again = Train(StrCat(kData, job, "--resume"));
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("the best model, in "));
+}
+
+// The other ranks wait for it no longer than for a step. Without their meeting at the end they
+// would wait for so many seconds.
+TEST_F(RankCommand, AFailureAtTheEndOfOneRankIsTold) {
+  const Ended ended = Train(StrCat(kData, "--ranks 2 --rank-seconds 100000 --json /dev/full"));
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.output, HasSubstr("rank 0: "));
+  EXPECT_THAT(ended.output, HasSubstr("/dev/full"));
+}
+
+// Options that say which calls a rank makes, and data that break on one rank alone.
+TEST_F(MpiCommand, ARankOfItsOwnMindIsNamed) {
+  // Ranks compare the first 64 KiB when they begin.
+  std::string log = CriteoLog(3000);
+  WriteFile(directory_.path() + "/log.0", log);
+  log.replace(log.find('\n', log.size() / 2) + 1, 2, "no");
+  WriteFile(directory_.path() + "/log.1", log);
+  const std::string model = " --model ffnn --dim 4 --batch 100 --broken-share 0 ";
+  const struct {
+    std::string options;
+    const char* words;
+  } cases[] = {
+      {StrCat(kData, "--steps 1$OMPI_COMM_WORLD_RANK"), "rank 1 has \"--steps 11\""},
+      {StrCat(kData, "--eval-samples 50$OMPI_COMM_WORLD_RANK"), "--eval-samples 501"},
+      {StrCat("--data ", directory_.path(), "/log.$OMPI_COMM_WORLD_RANK", model), "\"no"}};
+  for (const auto& [options, words] : cases) {
+    const Ended ended = RunMpiJob(
+        2, StrCat("sh -c '", std::getenv("EMBANK_TRAIN"), " ", options, " --rank-seconds 50'"));
+    EXPECT_NE(ended.exit_code, 0) << options;
+    EXPECT_THAT(ended.output, HasSubstr(words)) << options;
+  }
+}
+
 TEST_F(RankCommand, ASignalEndsAllRanksInOneCheckpoint) {
   const std::string path = directory_.path() + "/stopped";
   Ended ended;
@@ -269,8 +320,9 @@ TEST_F(RankCommand, WrongInputsAreNamed) {
       {"--ranks 2 --replicate C99", "", {"\"C99\""}},
       {"--ranks 2 --pool-at-owner C99", "", {"--pool-at-owner: ", "\"C99\""}},
       {"--ranks 2 --replicate C3 --pool-at-owner C3", "", {"--pool-at-owner: ", "is replicated"}},
+      {"--ranks 2 --rank-seconds 0", "", {"--rank-seconds is 0", "1 to 604800"}},
       {"--ranks 2 --wire-type bf16", "", {"--wire-type is bf16", "f32", "f16"}},
-      {"--ranks 2 --resume --replicate C3", "two", {"--replicate: ", "none", "\"id C3\""}},
+      {"--ranks 2 --resume --replicate C3", "two", {"--replicate: ", "none", "\"C3\""}},
       {"--ranks 2", "one", {"has the model of one rank", "embank reshard"}},
       {"--ranks 2 --resume", "one", {"has the model of one rank", "embank reshard"}},
       {"--ranks 4 --resume", "two", {"a job of 2 ranks", "has 4", "embank reshard"}},
@@ -289,7 +341,7 @@ TEST_F(RankCommand, WrongInputsAreNamed) {
     EXPECT_EQ(CountOf(ended.output, "embank-train: "), 1u) << ended.output;
   }
   const Ended large = Train("--generate criteo-kaggle --ranks 2 --batch 131074 --pool-at-owner C3");
-  EXPECT_THAT(large.output, AllOf(HasSubstr("--batch: "), HasSubstr("65537 samples of it")));
+  EXPECT_THAT(large.output, AllOf(HasSubstr("--batch: "), HasSubstr("65540 samples of it")));
   const Ended piped = Train("--data - --ranks 2 < /dev/null");
   EXPECT_THAT(piped.output, HasSubstr("--ranks: a pipe or standard input"));
 }

@@ -1,5 +1,5 @@
 // Trainers of several ranks against one of one rank: losses, weights, rows and states, bit for bit;
-// and how jobs begin, go on and end.
+// and what they do not accept.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/threads.h"
-#include "tests/train/trained_rows.h"
+#include "tests/train/rank_scene.h"
 #include "tests/train/trainer_scene.h"
 #include "train/model_text.h"
 #include "train/rank_start.h"
@@ -42,82 +42,6 @@ constexpr uint64_t kTieredSteps = 300;
 constexpr uint32_t kTieredRanks[] = {1, 2, 4, 8};
 #endif
 
-// The trainers of all ranks of a job, each on a thread of its own.
-class Job {
- public:
-  using OptionsOfRank = std::function<TrainerOptions(uint32_t rank)>;
-
-  explicit Job(uint32_t ranks) : trainers_(ranks), exchanges_(MakeLocalExchanges(ranks)) {}
-
-  // Returns the status of all ranks.
-  Status Open(const OptionsOfRank& options_of) {
-    return OnRanks([&](uint32_t rank) {
-      StatusOr<std::unique_ptr<Trainer>> trainer =
-          Trainer::Open(options_of(rank), DataColumns(), exchanges_[rank].get());
-      if (!trainer.ok()) return trainer.status();
-      trainers_[rank] = *std::move(trainer);
-      return OkStatus();
-    });
-  }
-
-  // Returns the status of all ranks for call(rank).
-  Status OnRanks(const std::function<Status(uint32_t)>& call) {
-    std::vector<Status> statuses(trainers_.size());
-    OnThreads(trainers_.size(),
-              [&](uint64_t rank) { statuses[rank] = call(static_cast<uint32_t>(rank)); });
-    for (const Status& status : statuses) EXPECT_EQ(status, statuses[0]);
-    return statuses[0];
-  }
-
-  // Returns the losses of all ranks.
-  std::vector<double> TrainTo(uint64_t step, uint64_t checkpoint_at = 0) {
-    std::vector<std::vector<double>> losses(trainers_.size());
-    OnThreads(trainers_.size(), [&](uint64_t rank) {
-      losses[rank] = Train(trainers_[rank].get(), step, checkpoint_at);
-    });
-    for (const std::vector<double>& of_rank : losses) EXPECT_EQ(of_rank, losses[0]);
-    return losses[0];
-  }
-
-  // Expects the weights of a trainer of one rank, and all of its rows, each on its owner or, if the
-  // table is replicated, on all ranks.
-  void ExpectState(Trainer* one) {
-    for (const auto& trainer : trainers_) {
-      EXPECT_TRUE(std::ranges::equal(trainer->weights(), one->weights()));
-    }
-    for (size_t i = 0; i < one->tables().size(); ++i) {
-      const TableRows expected = RowsIn(one->tables()[i]);
-      TableRows all;
-      uint64_t rows = 0;
-      for (const auto& trainer : trainers_) {
-        const TableRows of_rank = RowsIn(trainer->tables()[i]);
-        rows += of_rank.size();
-        all.insert(of_rank.begin(), of_rank.end());
-        if (!replicated_.contains(i)) continue;
-        EXPECT_EQ(of_rank, expected) << one->tables()[i]->name();
-      }
-      EXPECT_TRUE(all == expected) << one->tables()[i]->name();
-      EXPECT_EQ(rows, expected.size() * (replicated_.contains(i) ? trainers_.size() : 1));
-    }
-  }
-
-  void set_replicated(std::set<size_t> tables) { replicated_ = std::move(tables); }
-  Trainer* trainer(uint32_t rank) { return trainers_[rank].get(); }
-  Exchange* exchange(uint32_t rank) { return exchanges_[rank].get(); }
-
- private:
-  std::vector<std::unique_ptr<Trainer>> trainers_;
-  std::vector<std::unique_ptr<Exchange>> exchanges_;
-  std::set<size_t> replicated_;
-};
-
-TrainerOptions OfRanks(const std::string& model, uint32_t ranks) {
-  TrainerOptions options = OptionsOf(model);
-  options.micro_batches = std::min(2u, options.slices / ranks);
-  options.warmup_steps = 7;
-  return options;
-}
-
 TEST(RankTrainer, HasTheBitsOfOneRank) {
   const struct {
     const char* model;
@@ -138,16 +62,6 @@ TEST(RankTrainer, HasTheBitsOfOneRank) {
       EXPECT_EQ(bytes.all > 0, ranks > 1);
     }
   }
-}
-
-// A model whose rows cost little beside their way through the tiers.
-ClickModel ModelOfSums() {
-  const auto make = [](const ModelInputs& inputs) {
-    LayerGraph graph(inputs);
-    graph.Linear(graph.Concat({graph.Dense(), graph.Sum(graph.Features())}), 1);
-    return graph;
-  };
-  return {.name = "sums", .make = make, .dim_min = 2};
 }
 
 // How often a job found rows in a tier, or fetched them from it for the next step.
@@ -235,210 +149,6 @@ TEST(RankTrainer, BucketsAreSentBesideTheBackwardPass) {
   }
 }
 
-// Opens jobs on directories below one path.
-class RankCheckpoints : public testing::Test {
- protected:
-  TrainerOptions Options(uint32_t rank, uint32_t ranks) const {
-    TrainerOptions options = OfRanks("dlrm", ranks);
-    options.store.path = StrCat(directory_.path(), "/", rank);
-    options.store.dram_bytes = uint64_t{40} << 20;
-    return options;
-  }
-  Status Open(Job* job, uint32_t ranks) const {
-    return job->Open([&](uint32_t rank) { return Options(rank, ranks); });
-  }
-
-  ScratchDirectory directory_;
-};
-
-TEST_F(RankCheckpoints, AJobGoesOnAsIfItHadNotEnded) {
-  const auto one = OpenTrainer(OptionsOf("dlrm"));
-  const std::vector<double> expected = Train(one.get(), kSteps);
-  constexpr uint64_t kSaved = kSteps / 2;
-  {
-    Job job(2);
-    ASSERT_EQ(Open(&job, 2), OkStatus());
-    job.TrainTo(kSteps * 3 / 4, kSaved);
-  }
-  Job job(2);
-  ASSERT_EQ(Open(&job, 2), OkStatus());
-  EXPECT_EQ(job.trainer(1)->steps(), kSaved);
-  const std::vector<double> rest(expected.begin() + kSaved, expected.end());
-  EXPECT_EQ(job.TrainTo(kSteps), rest);
-  job.ExpectState(one.get());
-}
-
-// A rank that was killed before its last checkpoint was durable has those of two former steps.
-TEST_F(RankCheckpoints, AJobGoesOnAtTheNewestStepOfAllRanks) {
-  uint64_t steps = 0;
-  std::vector<double> losses;
-  // Opens a job, which goes on at `steps`, makes two steps more and a checkpoint of each.
-  const auto run = [&] {
-    Job job(2);
-    ASSERT_EQ(Open(&job, 2), OkStatus());
-    EXPECT_EQ(job.trainer(0)->steps(), steps);
-    EXPECT_EQ(job.trainer(1)->steps(), steps);
-    losses.clear();
-    for (const uint64_t end = steps + 2; steps < end;) {
-      const std::vector<double> of_step = job.TrainTo(++steps);
-      ASSERT_EQ(of_step.size(), 1u);
-      losses.push_back(of_step[0]);
-      EXPECT_EQ(job.OnRanks([&](uint32_t r) { return job.trainer(r)->Checkpoint(steps * 100); }),
-                OkStatus());
-    }
-  };
-  ASSERT_NO_FATAL_FAILURE(run());
-  for (const uint32_t late : {0u, 1u}) {
-    const std::string of_late = StrCat(directory_.path(), "/", late);
-    const std::string before = StrCat(directory_.path(), "/before");
-    std::filesystem::copy(of_late, before, std::filesystem::copy_options::recursive);
-    {
-      Job job(2);
-      ASSERT_EQ(Open(&job, 2), OkStatus());
-      losses = job.TrainTo(steps + 1);
-      EXPECT_EQ(job.OnRanks([&](uint32_t r) { return job.trainer(r)->Checkpoint(1); }), OkStatus());
-    }
-    std::filesystem::remove_all(of_late);
-    std::filesystem::rename(before, of_late);
-    // The other rank goes back to its checkpoint but one, and numbers the next ones otherwise.
-    const std::vector<double> expected = losses;
-    ASSERT_NO_FATAL_FAILURE(run());
-    ASSERT_EQ(losses.size(), 2u);
-    EXPECT_EQ(losses[0], expected[0]);
-  }
-}
-
-// Each rank is once the first, and once the last but one, to finish a checkpoint before all are
-// killed; the others are behind its barrier.
-TEST_F(RankCheckpoints, AKillBetweenTheEndsOfTwoRanksLosesNoStepOfAll) {
-  constexpr uint32_t kRanks = 4;
-  uint64_t step = 0;
-  const auto kill = [&](uint32_t first, uint32_t finished) {
-    Job job(kRanks);
-    if (!Open(&job, kRanks).ok() || job.trainer(0)->steps() != step) return;
-    job.TrainTo(step + 3, step + 2);
-    const Status done = job.OnRanks([&](uint32_t rank) {
-      Trainer* const trainer = job.trainer(rank);
-      if ((rank + kRanks - first) % kRanks >= finished) return trainer->team()->AgreeOnSuccess();
-      const Status started = trainer->StartCheckpoint((step + 3) * 100);
-      return started.ok() ? trainer->store().started_checkpoint()->Finish().status() : started;
-    });
-    if (done.ok()) raise(SIGKILL);
-  };
-  for (uint32_t first = 0; first < kRanks; ++first) {
-    for (const uint32_t finished : {1u, kRanks - 1}) {
-      if (TestScale() == 1 && finished % kRanks == 1 + first % 2 * 2) continue;
-      EXPECT_EXIT(kill(first, finished), testing::KilledBySignal(SIGKILL), "") << first;
-      step += 2;
-    }
-  }
-  const auto one = OpenTrainer(OptionsOf("dlrm"));
-  const std::vector<double> expected = Train(one.get(), step + 5);
-  Job job(kRanks);
-  ASSERT_EQ(Open(&job, kRanks), OkStatus());
-  EXPECT_EQ(job.TrainTo(step + 5), std::vector<double>(expected.end() - 5, expected.end()));
-  job.ExpectState(one.get());
-}
-
-// A rank without space for a row, and one whose checkpoint has no place.
-TEST_F(RankCheckpoints, AFailureOfARankStopsAllAndTheCheckpointBeforeGoesOn) {
-  TrainerOptions options = Options(0, 2);
-  options.dim = 1024;
-  options.model = ModelOfSums();
-  const auto open = [&](Job* job, uint64_t ssd_bytes) {
-    return job->Open([&](uint32_t rank) {
-      TrainerOptions of_rank = options;
-      of_rank.store.path = Options(rank, 2).store.path;
-      of_rank.store.dram_bytes = kDramBytesMin;
-      of_rank.store.ssd_bytes = rank == 1 ? ssd_bytes : 0;
-      return of_rank;
-    });
-  };
-  uint64_t steps = 4;
-  {
-    Job job(2);
-    ASSERT_EQ(open(&job, uint64_t{12} << 20), OkStatus());
-    job.TrainTo(steps, steps);
-    Status stopped;
-    for (const auto data = Data(10'000); stopped.ok() && steps < 100; ++steps) {
-      ClickBatch batch;
-      ASSERT_TRUE(data->SkipTo(steps * 100).ok() && data->Next(100, &batch).ok());
-      stopped = job.OnRanks([&](uint32_t rank) {
-        std::vector<float> logits;
-        return job.trainer(rank)->Step(batch, &logits).status();
-      });
-    }
-    EXPECT_EQ(stopped.code(), StatusCode::kResourceExhausted);
-    EXPECT_THAT(std::string(stopped.message()),
-                AllOf(testing::StartsWith("rank 1: "), HasSubstr("no space")));
-    EXPECT_EQ(job.trainer(0)->steps(), job.trainer(1)->steps());
-  }
-  const std::string of_rank = Options(1, 2).store.path;
-  {
-    Job job(2);
-    ASSERT_EQ(open(&job, 0), OkStatus());
-    EXPECT_EQ(job.trainer(0)->steps(), 4u);
-    job.TrainTo(5);
-    std::filesystem::copy(of_rank, of_rank + ".kept", std::filesystem::copy_options::recursive);
-    std::filesystem::remove_all(of_rank);
-    const Status lost = job.OnRanks([&](uint32_t r) { return job.trainer(r)->Checkpoint(500); });
-    EXPECT_THAT(std::string(lost.message()), testing::StartsWith("rank 1: "));
-  }
-  std::filesystem::remove_all(of_rank);
-  std::filesystem::rename(of_rank + ".kept", of_rank);
-  options.store = {.worker_threads = 1, .path = {}, .pmem_path = {}};
-  const auto one = OpenTrainer(options);
-  const std::vector<double> expected = Train(one.get(), steps);
-  Job job(2);
-  ASSERT_EQ(open(&job, 0), OkStatus());
-  EXPECT_EQ(job.TrainTo(steps), std::vector<double>(expected.begin() + 4, expected.end()));
-  job.ExpectState(one.get());
-}
-
-// Else a rank could keep the next two, and another one the last two.
-TEST_F(RankCheckpoints, NoneBeginsWithoutTheOtherRanks) {
-  Job job(2);
-  ASSERT_EQ(Open(&job, 2), OkStatus());
-  job.TrainTo(1);
-  Status started;
-  OnThreads(2, [&](uint64_t rank) {
-    if (rank == 0) started = job.trainer(0)->StartCheckpoint(100);
-    if (rank == 1) job.exchange(1)->Abort("it was killed");
-  });
-  EXPECT_EQ(started, CancelledError("rank 1: it was killed"));
-  EXPECT_EQ(job.trainer(0)->store().checkpoints()->Blob().status().code(), StatusCode::kNotFound);
-}
-
-TEST_F(RankCheckpoints, WrongDirectoriesAreNamed) {
-  {
-    Job job(2);
-    ASSERT_EQ(Open(&job, 2), OkStatus());
-    job.TrainTo(3, 3);
-  }
-  const auto message = [&](uint32_t ranks, const std::vector<uint32_t>& directories) {
-    Job job(ranks);
-    const Status status =
-        job.Open([&](uint32_t rank) { return Options(directories[rank], ranks); });
-    return std::string(status.message());
-  };
-  EXPECT_THAT(message(2, {1, 0}), AllOf(HasSubstr("rank 0: "), HasSubstr("of rank 1")));
-  EXPECT_THAT(message(2, {0, 0}), AllOf(HasSubstr("rank 1: "), HasSubstr("of rank 0")));
-  EXPECT_THAT(message(2, {0, 7}),
-              AllOf(HasSubstr("rank 1 has no checkpoint"), HasSubstr("step 3")));
-  EXPECT_THAT(message(4, {0, 1, 2, 3}),
-              AllOf(HasSubstr("of 2 ranks"), HasSubstr("has 4"), HasSubstr("embank reshard")));
-  TrainerOptions alone = Options(0, 1);
-  EXPECT_THAT(std::string(Trainer::Open(alone, DataColumns()).status().message()),
-              HasSubstr("rank 0 of 2 alone"));
-  {
-    Job other(2);
-    ASSERT_EQ(other.Open([&](uint32_t rank) { return Options(rank + 8, 2); }), OkStatus());
-    other.TrainTo(3, 3);
-  }
-  EXPECT_THAT(message(2, {0, 9}), HasSubstr("rank 1 are of another job"));
-  EXPECT_EQ(message(2, {0, 1}), "");
-}
-
 TEST(RankTrainer, RanksThatDifferAreNamed) {
   const auto message = [](uint32_t ranks, const std::function<void(TrainerOptions*)>& change) {
     Job job(ranks);
@@ -521,15 +231,26 @@ TEST(RankTrainer, AFailureOfOneRankIsThatOfAll) {
 }
 
 TEST(RankTrainer, AnotherBatchOnARankIsNamed) {
-  Job job(2);
-  ASSERT_EQ(job.Open([](uint32_t) { return OptionsOf("dlrm"); }), OkStatus());
-  const Status other = job.OnRanks([&](uint32_t rank) {
-    ClickBatch batch;
-    EXPECT_TRUE(Data(100)->Next(rank == 0 ? 100 : 96, &batch).ok());
-    std::vector<float> logits;
-    return job.trainer(rank)->Step(batch, &logits).status();
-  });
-  EXPECT_FALSE(other.ok());
+  // Each value of a batch counts.
+  const std::function<void(ClickBatch*)> changes[] = {
+      [](ClickBatch* batch) { batch->labels[7] = 1.0f - batch->labels[7]; },
+      [](ClickBatch* batch) { batch->dense.back() += 1.0f; },
+      [](ClickBatch* batch) { ++batch->features[25].ids[99]; }};
+  for (const auto& change : changes) {
+    Job of_others(2);
+    ASSERT_EQ(of_others.Open([](uint32_t) { return OptionsOf("dlrm"); }), OkStatus());
+    of_others.TrainTo(3);
+    const Status other = of_others.OnRanks([&](uint32_t rank) {
+      ClickBatch batch;
+      EXPECT_TRUE(Data(100)->Next(100, &batch).ok());
+      if (rank == 1) change(&batch);
+      std::vector<float> logits;
+      return of_others.trainer(rank)->Step(batch, &logits).status();
+    });
+    EXPECT_THAT(std::string(other.message()),
+                HasSubstr("rank 1 has other samples behind step 3 than rank 0"));
+    EXPECT_EQ(of_others.trainer(0)->steps(), 3u);
+  }
 }
 
 // A wish of one rank is known to all after the next step.

@@ -27,31 +27,30 @@ DataName Log() {
   return log;
 }
 
-// The text that the trainer of a rank writes.
+// The text that the trainer of a rank writes in the first start of its job.
 std::string TextOfRank(uint32_t rank, uint32_t ranks, uint64_t job,
                        const std::vector<std::string>& replicated) {
   TrainerOptions options;
   options.model = *FindModel("ffnn");
   options.dim = 4;
   options.slices = 8;
+  options.ranks = {.replicated = replicated, .pooled = {"job 5"}, .wire = ValueType::kF16};
   const ClickColumns columns = {.dense = {"price", "job 5"},
-                                .ids = {"user", "rank 1 of 2", "steps 7"},
+                                .ids = {"user", "rank 1 of 2", "job 5"},
                                 .data = Log(),
                                 .format = "rank 3 of 4\njob 8"};
   ModelText text = DescribeModel(options, columns, *MakeModel(options, columns));
   text.steps = 1000;
   text.other_steps = 12;
   text.position.open_line_bytes = 120;
-  text.rank = {.rank = rank, .ranks = ranks, .job = job, .replicated = replicated};
+  text.rank = {.rank = rank, .ranks = ranks, .job = job, .start = job};
   return WriteModelText(text);
 }
 
 TEST(TrainReshard, TheTextOfARankIsThatOfItsTrainer) {
+  const std::vector<std::string> replicated = {"user", "rank 1 of 2"};
   for (const uint32_t ranks : {1, 2, 8}) {
     const uint64_t job = ranks == 1 ? 0 : ~uint64_t{0};
-    // A text of one rank has none.
-    std::vector<std::string> replicated;
-    if (ranks > 1) replicated = {"id user", "id job 5"};
     const StatusOr<JobText> text = ReadJobText(TextOfRank(ranks - 1, ranks, job, replicated));
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(text->steps, 1000u);
@@ -59,10 +58,11 @@ TEST(TrainReshard, TheTextOfARankIsThatOfItsTrainer) {
     EXPECT_EQ(text->rank, ranks - 1);
     EXPECT_EQ(text->ranks, ranks);
     EXPECT_EQ(text->job, job);
+    EXPECT_EQ(text->start, job);
     EXPECT_EQ(text->replicated, replicated);
     EXPECT_EQ(CheckSameTraining(*text, *ReadJobText(TextOfRank(3, 4, 5, replicated))), OkStatus());
-    const JobText other = *ReadJobText(TextOfRank(3, 4, 5, {"id user"}));
-    EXPECT_THAT(CheckSameTraining(*text, other).message(), HasSubstr("replicated tables"));
+    const JobText other = *ReadJobText(TextOfRank(3, 4, 5, {"user"}));
+    EXPECT_THAT(CheckSameTraining(*text, other).message(), HasSubstr("replicated rank 1 of 2"));
     for (const uint32_t others : {1, 4, 256}) {
       EXPECT_EQ(BlobOfRank(*text, others - 1, others, 99),
                 TextOfRank(others - 1, others, 99, replicated));

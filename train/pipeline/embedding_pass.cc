@@ -278,6 +278,8 @@ uint64_t EmbeddingPass::left_out() const {
   std::unordered_set<const Table*> counted;
   for (const EmbeddingFeature& feature : features_) {
     if (!counted.insert(feature.table).second) continue;
+    // All ranks make the same steps of replicated rows: the first one counts them.
+    if (feature.is_replicated && own_.begin > 0) continue;
     const CallCounts counts = feature.table->counters().calls.Counts(TableVerb::kGradients);
     left_out += counts.keys_by_outcome[kNotFinite];
   }

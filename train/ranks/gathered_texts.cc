@@ -43,12 +43,17 @@ StatusOr<std::vector<std::string>> GatherTexts(Exchange* exchange, std::string_v
 
 Status Agree(Exchange* exchange, const Status& status) {
   const char code = static_cast<char>(status.code());
-  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                          GatherTexts(exchange, StrCat(std::string(1, code), status.message())));
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    const auto of_rank = static_cast<StatusCode>(texts[rank][0]);
+  const StatusOr<std::vector<std::string>> texts =
+      GatherTexts(exchange, StrCat(std::string(1, code), status.message()));
+  if (!texts.ok()) return status.ok() ? texts.status() : status;
+  for (size_t rank = 0; rank < texts->size(); ++rank) {
+    const std::string& text = (*texts)[rank];
+    const auto of_rank = static_cast<StatusCode>(text[0]);
     if (of_rank == StatusCode::kOk) continue;
-    return Status(of_rank, StrCat("rank ", rank, ": ", texts[rank].substr(1)));
+    const std::string message = text.substr(1);
+    // One on which all have agreed before has its rank.
+    return Status(of_rank,
+                  message.starts_with("rank ") ? message : StrCat("rank ", rank, ": ", message));
   }
   return OkStatus();
 }

@@ -15,7 +15,7 @@ namespace embank {
 StatusOr<std::vector<std::string>> GatherTexts(Exchange* exchange, std::string_view text);
 
 // Returns what all ranks return: OK where `status` is OK on each, and else the first one that is
-// not, with the number of its rank. The statuses of Exchange::Run.
+// not, with the number of its rank. Where the exchange fails: `status`, or that of Exchange::Run.
 Status Agree(Exchange* exchange, const Status& status);
 
 }  // namespace embank

@@ -6,15 +6,9 @@
 #include "base/no_throw_status.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
-#include "train/dense/slices.h"
 #include "train/ranks/gathered_texts.h"
 
 namespace embank {
-
-SliceRange RankTeam::OwnSlices(uint32_t slices) const {
-  const SampleRange own = SliceOf(slices, exchange_->ranks(), exchange_->rank());
-  return {own.begin, own.end};
-}
 
 void RankTeam::Keep(const Status& status) {
   MutexLock lock(&mutex_);

@@ -25,8 +25,6 @@ class RankTeam {
   explicit RankTeam(Exchange* exchange) : exchange_(exchange), vote_(exchange), sums_(exchange) {}
 
   Exchange* exchange() const { return exchange_; }
-  // The slices of this rank, of all those of a batch.
-  SliceRange OwnSlices(uint32_t slices) const;
 
   // Keeps a failure of this rank until the next vote: it goes on with its exchanges until then, for
   // which the others wait. The first one is kept. Thread-safe.

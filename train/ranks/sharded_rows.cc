@@ -48,12 +48,17 @@ Status ShardedRows::Update(const Pack& pack, bool are_finite) {
         MicroBatch& micro_batch = Of(pack, slice);
         if (!micro_batch.is_in_batch) continue;
         const SumRun run = micro_batch.exchange.RunOf(pack, i, rank);
-        if (!run.ids.empty()) runs.push_back(run);
+        if (run.ids.empty()) continue;
+        runs.push_back(run);
+        // These sums are made here, behind the vote.
+        if (pack.is_pooled) are_finite &= AreFinite({run.sums, run.ids.size() * pack.dim});
       }
     }
   }
   uint64_t left_out = 0;
   Status status = StepRows(features_, std::move(runs), are_finite, &left_out);
+  // All ranks leave the same replicated ids out: the first one counts them.
+  if (pack.is_replicated && exchange_->rank() > 0) left_out = 0;
   left_out_.fetch_add(left_out, std::memory_order_relaxed);
   return status;
 }

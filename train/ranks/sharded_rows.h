@@ -5,10 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/types.h"

@@ -22,6 +22,7 @@ struct SentBallot {
   uint64_t step;
   uint64_t left_out;
   uint32_t samples;
+  uint32_t batch_crc32c;
   uint16_t code;
   uint16_t message_bytes;
   uint8_t are_sums_finite;
@@ -34,6 +35,7 @@ SentBallot Packed(const Ballot& ballot) {
   sent.step = ballot.step;
   sent.left_out = ballot.left_out;
   sent.samples = ballot.samples;
+  sent.batch_crc32c = ballot.batch_crc32c;
   sent.code = static_cast<uint16_t>(ballot.status.code());
   const std::string message(ballot.status.message().substr(0, kMessageBytes));
   sent.message_bytes = static_cast<uint16_t>(message.size());
@@ -63,7 +65,14 @@ ResultsOfRank ResultsOf(const BatchResults& results, uint32_t ranks, uint32_t ra
 
 // Another step or batch means that ranks do not make the same calls.
 Status CheckSameBatch(const SentBallot& first, const SentBallot& other, uint32_t rank) {
-  if (first.step == other.step && first.samples == other.samples) return OkStatus();
+  const bool is_same_step = first.step == other.step && first.samples == other.samples;
+  if (is_same_step && first.batch_crc32c == other.batch_crc32c) return OkStatus();
+  if (is_same_step) {
+    return FailedPreconditionError(StrCat("rank ", rank, " has other samples behind step ",
+                                          first.step,
+                                          " than rank 0: all ranks must have the same "
+                                          "data"));
+  }
   return InternalError(StrCat("rank ", rank, " is at step ", other.step, " with ", other.samples,
                               " samples, and rank 0 at step ", first.step, " with ", first.samples,
                               ": all ranks must have the same data"));

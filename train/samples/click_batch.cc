@@ -1,9 +1,11 @@
 #include "train/samples/click_batch.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/crc32c.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 
@@ -85,6 +87,21 @@ void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch) {
     EMBANK_CHECK(feature.ids.size() <= UINT32_MAX);
     feature.offsets.push_back(static_cast<uint32_t>(feature.ids.size()));
   }
+}
+
+uint32_t Crc32cOf(const ClickBatch& batch) {
+  uint32_t crc = 0;
+  const auto extend = [&](const auto& values) {
+    crc = ExtendCrc32c(crc, std::as_bytes(std::span(values)));
+  };
+  extend(batch.labels);
+  extend(batch.dense);
+  for (const FeatureIds& feature : batch.features) {
+    extend(feature.ids);
+    extend(feature.offsets);
+    extend(feature.weights);
+  }
+  return crc;
 }
 
 Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns) {

@@ -65,6 +65,9 @@ struct ClickBatch {
 // the part.
 Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns);
 
+// A checksum of all values of a batch.
+uint32_t Crc32cOf(const ClickBatch& batch);
+
 // The ids of a feature that has any number of them.
 struct RowBag {
   uint32_t feature = 0;
