@@ -16,7 +16,7 @@ namespace embank {
 namespace {
 
 constexpr uint32_t kDivisor = 20;
-constexpr uint32_t kWarmUpSteps = 4;
+constexpr uint32_t kPlannedAfter = 4;
 constexpr uint32_t kSteps = 16;
 
 // Adds the bytes of one step. Its exchanges have the order of BatchPass::AddBatch.
@@ -46,12 +46,12 @@ Status TrainRank(const TrainerOptions& options, Exchange* exchange, RankBytesFig
                           Trainer::Open(options, generator->columns(), &measured));
   ClickBatch batch;
   std::vector<float> logits;
-  for (uint32_t step = 0; step < kWarmUpSteps + kSteps; ++step) {
+  for (uint32_t step = 0; step < kPlannedAfter + kSteps; ++step) {
     EMBANK_RETURN_IF_ERROR(generator->Next(options.batch, &batch).status());
     measured.Take();
     const size_t packs = trainer->plan().packs().size();
     EMBANK_RETURN_IF_ERROR(trainer->Step(batch, &logits).status());
-    if (step < kWarmUpSteps) continue;
+    if (step < kPlannedAfter) continue;
     AddStep(measured.Take(), packs, trainer->pass()->dense().buckets(), figure);
   }
   return OkStatus();
@@ -63,7 +63,7 @@ StatusOr<RankBytesFigure> RunJob(const std::string& model, uint32_t ranks, uint3
   options.batch = batch;
   options.threads = 1;
   options.store.worker_threads = 1;
-  options.warmup_steps = kWarmUpSteps;
+  options.warmup_steps = kPlannedAfter;
   const std::vector<std::unique_ptr<Exchange>> exchanges = MakeLocalExchanges(ranks);
   std::vector<RankBytesFigure> figures(ranks);
   std::vector<Status> statuses(ranks);

@@ -22,7 +22,7 @@ namespace embank {
 namespace {
 
 constexpr uint32_t kDenseFeatures = 13;
-constexpr uint32_t kWarmUpRounds = 4;
+constexpr uint32_t kDenseWarmUp = 4;
 
 enum class Buckets { kBeside, kBehind };
 
@@ -149,14 +149,14 @@ StatusOr<RankDenseFigure> RunModel(const std::string& model, uint32_t batch, uin
   RankDenseFigure figure = {
       .model = model, .batch = batch, .parameters = graph.parameters(), .buckets = run->buckets()};
   std::vector<double> beside, behind, ratios;
-  for (uint32_t round = 0; round < kWarmUpRounds + rounds; ++round) {
+  for (uint32_t round = 0; round < kDenseWarmUp + rounds; ++round) {
     double us[2] = {};
     for (uint32_t turn = 0; turn < 2; ++turn) {
       const uint32_t where = (round + turn) % 2;
       EMBANK_RETURN_IF_ERROR(run->Run(static_cast<Buckets>(where), &us[where]));
     }
     for (double& of_rank : us) of_rank = MaxOverRanks(exchange, of_rank);
-    if (round < kWarmUpRounds) continue;
+    if (round < kDenseWarmUp) continue;
     beside.push_back(us[0]);
     behind.push_back(us[1]);
     ratios.push_back(us[1] / us[0]);
