@@ -61,7 +61,7 @@ constexpr Case kCases[] = {
      "ChangesBesideCheckpoints.RepeatedChangesOfAllRowsAreWhollyBehindThem"},
     {SeededBug::kFrozenLate, "bitmap of later", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
     {SeededBug::kBarrierBetweenPieces, "barrier between pieces",
-     "Checkpoints.ChangesBesideThemAreWhollyInOrOut"},
+     "BatchGate.ABarrierWaitsForABatchInPiecesAndWriteGuardsDoNotWaitForIt"},
     {SeededBug::kNoWaitForReaders, "readers not waited for",
      "Checkpoints.GiveTheIndexsMemoryBackWhenReadersHaveLeftIt"},
     {SeededBug::kStartBeforeBarrier, "start before the barrier",

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -183,7 +185,21 @@ void WaitForWork(pid_t process, double seconds) {
   }
 }
 
-// Each job is killed at a random moment of one of its ranks, and the next one goes on.
+// The number of the newest checkpoint in a directory; 0: there is none.
+uint64_t NewestCheckpoint(const std::string& path) {
+  uint64_t newest = 0;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(path, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with("MANIFEST-")) continue;
+    newest = std::max<uint64_t>(newest, std::stoull(name.substr(9), nullptr, 16));
+  }
+  return newest;
+}
+
+// Each job is killed when one of its ranks has made none, one or two checkpoints more, and the next
+// one goes on.
 TEST_F(MpiCommand, AKilledRankEndsTheJobAndTheNextStartGoesOn) {
   const std::string whole = WeightsOf("--ranks 2 " + Path("whole"));
   const std::string path = directory_.path() + "/killed";
@@ -193,29 +209,31 @@ TEST_F(MpiCommand, AKilledRankEndsTheJobAndTheNextStartGoesOn) {
              path, " --weights ", weights);
   const uint64_t kills_wanted = 5 * TestScale();
   Random random(2);
-  uint64_t kills = 0;
-  for (bool is_over = false; !is_over;) {
+  for (uint64_t kills = 0; kills < kills_wanted; ++kills) {
+    const std::string watched = StrCat(path, "/rank-", random.Below(2));
+    const uint64_t former = NewestCheckpoint(watched);
+    const uint64_t wanted = former + random.Below(3);
     Ended ended;
-    std::thread job([&] { ended = RunMpiJob(2, command); });
-    std::chrono::steady_clock::time_point killed;
-    if (kills < kills_wanted) {
-      std::vector<pid_t> ranks;
-      while (ranks.size() < 2) ranks = ProcessesWith(path);
-      WaitForWork(ranks[0], static_cast<double>(random.Bits() % 60) * 0.01);
-      ranks = ProcessesWith(path);
-      killed = std::chrono::steady_clock::now();
-      if (!ranks.empty()) kill(ranks[random.Bits() % ranks.size()], SIGKILL);
-    }
+    std::atomic<bool> has_ended{false};
+    std::thread job([&] {
+      ended = RunMpiJob(2, command);
+      has_ended = true;
+    });
+    std::vector<pid_t> ranks;
+    while (!has_ended && ranks.size() < 2) ranks = ProcessesWith(path);
+    if (!has_ended && wanted == former)
+      WaitForWork(ranks[0], static_cast<double>(random.Below(20)) * 0.01);
+    while (!has_ended && NewestCheckpoint(watched) < wanted) std::this_thread::yield();
+    const auto killed = std::chrono::steady_clock::now();
+    if (!has_ended) kill(ranks[random.Below(2)], SIGKILL);
     job.join();
-    is_over = ended.exit_code == 0;
-    if (is_over) break;
-    ++kills;
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - killed;
+    ASSERT_NE(ended.exit_code, 0) << "it ended before it was killed";
     EXPECT_LT(taken.count(), 10.0) << ended.output;
-    ASSERT_LE(kills, kills_wanted) << ended.output;
   }
-  EXPECT_GT(kills, 0u);
-  EXPECT_EQ(TextIn(weights), whole);
+  const Ended last = RunMpiJob(2, command);
+  EXPECT_EQ(last.exit_code, 0) << last.output;
+  EXPECT_TRUE(TextIn(weights) == whole);
   for (const char* const rank : {"/rank-0", "/rank-1"}) {
     EXPECT_TRUE(TablesIn(path + rank) == TablesIn(directory_.path() + "/whole" + rank)) << rank;
   }
