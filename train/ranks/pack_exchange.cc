@@ -1,6 +1,6 @@
 #include "train/ranks/pack_exchange.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "base/check.h"
@@ -71,23 +71,26 @@ void PackExchange::CountIds(const Pack& pack, SliceRange micro_batch, const Batc
 }
 
 Status PackExchange::ExchangeCounts(const Pack& pack) {
-  static_assert(sizeof(Counts) % kExchangeUnitBytes == 0);
-  const uint64_t bytes = pack.features.size() * sizeof(Counts);
+  // The first number alone, where the others are 0.
+  static_assert(offsetof(Counts, ids) == 0);
+  const uint64_t of_feature = pack.is_pooled ? sizeof(Counts) : sizeof(Counts::ids);
+  const uint64_t bytes = pack.features.size() * of_feature;
   const std::vector<uint64_t> of_ranks(ranks(), bytes);
   own_.counts.Lay(of_ranks);
   owned_.counts.Lay(of_ranks);
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
-    std::byte* next = own_.counts.data() + own_.counts.parts()[rank].begin;
+    std::byte* const next = own_.counts.data() + own_.counts.parts()[rank].begin;
     for (size_t i = 0; i < pack.features.size(); ++i) {
       const size_t number = Seeded(SeededBug::kCountsSwapped) ? pack.features.size() - 1 - i : i;
-      Append(std::span<const Counts>(&PlaceOf(&own_, rank, number).counts, 1), &next);
+      std::memcpy(next + i * of_feature, &PlaceOf(&own_, rank, number).counts, of_feature);
     }
+    own_.counts.ClearPadding(rank, bytes);
   }
   EMBANK_RETURN_IF_ERROR(exchange_->Run(own_.counts.source(), owned_.counts.target()));
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     const std::byte* const from = owned_.counts.data() + owned_.counts.parts()[rank].begin;
     for (size_t i = 0; i < pack.features.size(); ++i) {
-      std::memcpy(&PlaceOf(&owned_, rank, i).counts, from + i * sizeof(Counts), sizeof(Counts));
+      std::memcpy(&PlaceOf(&owned_, rank, i).counts, from + i * of_feature, of_feature);
     }
   }
   return OkStatus();
