@@ -201,7 +201,7 @@ Status Trainer::StartCheckpoint(DataPosition position) {
   // Behind the end of the former one on all ranks: they keep two each, of which one is common.
   EMBANK_RETURN_IF_ERROR(Seeded(SeededBug::kCheckpointWithoutBarrier) ? finished
                                                                       : Agreed(finished));
-  const Status started = StartOwnCheckpoint(position);
+  Status started = StartOwnCheckpoint(position);
   if (team() == nullptr) return started;
   // All ranks come to the vote of the end, whether this one has started or not.
   started_position_ = position;
