@@ -38,7 +38,6 @@ TrainerOptions Options() {
   options.slices = 3;
   options.batch = 77;
   options.seed = ~uint64_t{0};
-  options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
   return options;
 }
 
@@ -52,7 +51,9 @@ TEST(ModelText, IsReadAsItWasWritten) {
         Columns(Log(), "Criteo's format"),
         Columns(Log({{0, 0}, {7, 1, 1 << 20}, {7, 2, 7}}), "rules 2\nCriteo's format"),
         Columns(Log(), "label x\nid y hex")}) {
-    ModelText text = Describe(Options(), columns);
+    TrainerOptions options = Options();
+    options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
+    ModelText text = Describe(options, columns);
     text.steps = 12;
     text.position = {};
     text.position.place = uint64_t{1} << 40;
@@ -178,6 +179,7 @@ TEST(ModelText, ADifferenceOfModelsIsNamed) {
 TEST(ModelText, AChangeOfSettingsIsTold) {
   const ModelText text = Describe(Options(), Columns(Log(), "label x"));
   TrainerOptions options = Options();
+  options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
   options.batch = 78;
   options.row.rule.learning_rate = 0.1234571f;
   options.row.rule.weight_decay = 0.5f;
@@ -191,8 +193,9 @@ TEST(ModelText, AChangeOfSettingsIsTold) {
       ElementsAre("batch 77 -> 78",
                   "schedule of learning rates cosine to 0.1 at step 1000000000000, warm-up 5 steps "
                   "-> times 0.5 every 10 steps",
-                  "learning rate of rows 0.1234567 -> 0.1234571", "weight decay of rows 0 -> 0.5",
-                  "learning rate of dense parameters 0.01 -> 2",
+                  "replicated tables none -> user", "tables pooled at owners none -> an item",
+                  "wire type f32 -> f16", "learning rate of rows 0.1234567 -> 0.1234571",
+                  "weight decay of rows 0 -> 0.5", "learning rate of dense parameters 0.01 -> 2",
                   "max gradient norm of dense parameters 0 -> 3",
                   StrCat("data ", TextOf(Log()), " -> ", TextOf(Log({{65536, 18}})))));
   // Generated data have no format.

@@ -139,7 +139,7 @@ EmbeddingPass::SliceBags EmbeddingPass::BagsOf(size_t feature, uint32_t slice) c
   const SampleRange samples = SamplesOf(slice);
   const uint32_t first = PositionsOf(feature, samples).begin;
   SliceBags bags;
-  bags.places = memory.index.data() + first - memory.positions.begin;
+  bags.places = memory.index.data() + (first - memory.positions.begin);
   if (memory.is_pooled) {
     bags.offsets = memory.bag_offsets.data() + FirstOffset(slice);
     return bags;
