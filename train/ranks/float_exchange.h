@@ -16,6 +16,9 @@ class FloatExchange {
   // rank for itself, so that all ranks that get a number get the same one.
   FloatExchange(Exchange* exchange, ValueType wire) : exchange_(exchange), wire_(wire) {}
 
+  // Whether floats are rounded.
+  bool rounds() const { return wire_ != ValueType::kF32; }
+
   // Sends the parts of a buffer of floats, and receives those of another one. The statuses of
   // Exchange::Run.
   Status Run(PartBuffer* from, PartBuffer* to);

@@ -210,25 +210,45 @@ void PackExchange::GivePlaces(const Pack& pack, SliceRange micro_batch, BatchIds
   }
 }
 
+// The own part of the other side has no use, but for the place of the rows that are gathered.
+void PackExchange::KeepOwn() {
+  const uint32_t own = exchange_->rank();
+  for (Side* const side : {&own_, &owned_}) {
+    side->ids.KeepPart(own);
+    side->rows.KeepPart(own);
+  }
+  for (size_t i = 0; i < features_in_pack_; ++i) {
+    PlaceOf(&own_, own, i).gathered_begin = PlaceOf(&owned_, own, i).gathered_begin;
+  }
+}
+
 Status PackExchange::SendIds(const Pack& pack, SliceRange micro_batch, BatchIds* ids) {
   CountIds(pack, micro_batch, *ids);
   EMBANK_RETURN_IF_ERROR(ExchangeCounts(pack));
   PlanParts(pack, pack.is_replicated, &own_);
   const uint64_t gathered = PlanParts(pack, false, &owned_);
   if (pack.is_pooled) Grow(gathered, &gathered_);
+  if (KeepsOwn(pack)) KeepOwn();
   WriteIds(pack, micro_batch, *ids);
   GivePlaces(pack, micro_batch, ids);
   return exchange_->Run(own_.ids.source(), owned_.ids.target());
 }
 
-OwnedBags PackExchange::BagsOf(const Pack& pack, const Place& place) {
-  PartBuffer* const ids = &owned_.ids;
+OwnedBags PackExchange::BagsOf(const Pack& pack, size_t number, uint32_t rank) {
+  Side* const side = OwnedSide(pack, rank);
+  const Place& place = PlaceOf(side, rank, number);
   const Counts& counts = place.counts;
-  return {.touches = ValuesAt<uint16_t>(ids, place.touches_begin, counts.ids),
-          .bags = ValuesAt<uint16_t>(ids, place.bags_begin, counts.occurrences),
-          .weights = ValuesAt<float>(ids, place.weights_begin, counts.weights),
+  return {.touches = ValuesAt<uint16_t>(&side->ids, place.touches_begin, counts.ids),
+          .bags = ValuesAt<uint16_t>(&side->ids, place.bags_begin, counts.occurrences),
+          .weights = ValuesAt<float>(&side->ids, place.weights_begin, counts.weights),
           .count = counts.bags,
           .dim = pack.dim};
+}
+
+// The rows that a rank gets, and then its sums.
+float* PackExchange::RowsOf(const Pack& pack, size_t number, uint32_t rank) {
+  Side* const side = OwnedSide(pack, rank);
+  return reinterpret_cast<float*>(side->rows.data() + PlaceOf(side, rank, number).rows_begin);
 }
 
 Status PackExchange::Gather(const Pack& pack, MissingRule rule) {
@@ -236,22 +256,24 @@ Status PackExchange::Gather(const Pack& pack, MissingRule rule) {
   std::vector<LookupFeature> features;
   for (size_t i = 0; i < pack.features.size(); ++i) {
     for (uint32_t rank = 0; rank < ranks(); ++rank) {
-      const Place& place = PlaceOf(&owned_, rank, i);
+      Side* const side = OwnedSide(pack, rank);
+      const Place& place = PlaceOf(side, rank, i);
       LookupFeature& feature = features.emplace_back();
       feature.table = features_[pack.features[i]].table;
-      feature.keys = ValuesAt<Key>(&owned_.ids, place.ids_begin, place.counts.ids);
-      feature.touches = ValuesAt<uint16_t>(&owned_.ids, place.touches_begin, place.counts.ids);
-      std::byte* const rows =
-          pack.is_pooled ? reinterpret_cast<std::byte*>(gathered_.data() + place.gathered_begin)
-                         : owned_.rows.data() + place.rows_begin;
-      feature.rows = {rows, RowBytes(pack)};
+      feature.keys = ValuesAt<Key>(&side->ids, place.ids_begin, place.counts.ids);
+      feature.touches = ValuesAt<uint16_t>(&side->ids, place.touches_begin, place.counts.ids);
+      float* const rows =
+          pack.is_pooled ? gathered_.data() + place.gathered_begin : RowsOf(pack, i, rank);
+      feature.rows = {reinterpret_cast<std::byte*>(rows), RowBytes(pack)};
     }
   }
   EMBANK_RETURN_IF_ERROR(LookupPacked(features, rule));
-  for (const Place& place : owned_.places) {
-    if (!pack.is_pooled) break;
-    SumRowsOfBags(BagsOf(pack, place), gathered_.data() + place.gathered_begin,
-                  reinterpret_cast<float*>(owned_.rows.data() + place.rows_begin));
+  for (size_t i = 0; pack.is_pooled && i < pack.features.size(); ++i) {
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      const Place& place = PlaceOf(OwnedSide(pack, rank), rank, i);
+      SumRowsOfBags(BagsOf(pack, i, rank), gathered_.data() + place.gathered_begin,
+                    RowsOf(pack, i, rank));
+    }
   }
   return OkStatus();
 }
@@ -266,15 +288,16 @@ Status PackExchange::SendSums(const Pack& pack) {
 }
 
 SumRun PackExchange::RunOf(const Pack& pack, size_t number, uint32_t rank) {
-  const Place& place = PlaceOf(&owned_, rank, number);
-  auto* sums = reinterpret_cast<float*>(owned_.rows.data() + place.rows_begin);
+  Side* const side = OwnedSide(pack, rank);
+  const Place& place = PlaceOf(side, rank, number);
+  float* sums = RowsOf(pack, number, rank);
   if (pack.is_pooled) {
     float* const of_ids = gathered_.data() + place.gathered_begin;
-    SumGradientsOfIds(BagsOf(pack, place), sums, of_ids);
+    SumGradientsOfIds(BagsOf(pack, number, rank), sums, of_ids);
     sums = of_ids;
   }
   return {.feature = pack.features[number],
-          .ids = {reinterpret_cast<Key*>(owned_.ids.data() + place.ids_begin), place.counts.ids},
+          .ids = {reinterpret_cast<Key*>(side->ids.data() + place.ids_begin), place.counts.ids},
           .sums = sums};
 }
 

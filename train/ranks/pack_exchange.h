@@ -78,16 +78,25 @@ class PackExchange {
   };
 
   uint32_t ranks() const { return exchange_->ranks(); }
+  // Whether ids, rows and sums of this rank that it owns itself stay where they are. Rows of a
+  // replicated pack have another place than their sums, and halves round all floats alike.
+  bool KeepsOwn(const Pack& pack) const { return !pack.is_replicated && !floats_.rounds(); }
+  // The side that has the ids of a rank which this one owns.
+  Side* OwnedSide(const Pack& pack, uint32_t rank) {
+    return KeepsOwn(pack) && rank == exchange_->rank() ? &own_ : &owned_;
+  }
   uint64_t RowBytes(const Pack& pack) const { return pack.dim * sizeof(float); }
   Place& PlaceOf(Side* side, uint32_t rank, size_t number) {
     return side->places[rank * features_in_pack_ + number];
   }
   void CountIds(const Pack& pack, SliceRange micro_batch, const BatchIds& ids);
   Status ExchangeCounts(const Pack& pack);
+  void KeepOwn();
   uint64_t PlanParts(const Pack& pack, bool is_one_part, Side* side);
   void WriteIds(const Pack& pack, SliceRange micro_batch, const BatchIds& ids);
   void GivePlaces(const Pack& pack, SliceRange micro_batch, BatchIds* ids);
-  OwnedBags BagsOf(const Pack& pack, const Place& place);
+  OwnedBags BagsOf(const Pack& pack, size_t number, uint32_t rank);
+  float* RowsOf(const Pack& pack, size_t number, uint32_t rank);
 
   const std::span<const EmbeddingFeature> features_;
   Exchange* const exchange_;

@@ -19,6 +19,9 @@ class PartBuffer {
   // Lays out one part of so many bytes, which all `ranks` get.
   void LayOne(uint64_t bytes, uint32_t ranks);
 
+  // Leaves a part where it is: it is not sent, or not received. It keeps its begin.
+  void KeepPart(uint32_t rank) { parts_[rank].bytes = 0; }
+
   // Sets the padding of a part to 0, where its data are `bytes`.
   void ClearPadding(uint32_t rank, uint64_t bytes);
 
