@@ -16,7 +16,7 @@ struct RankBytesOptions {
   uint32_t batch = 1024;
 };
 
-// In the mean of steps and ranks, a rank sends so many bytes to others.
+// The bytes that a rank sends to others in a step, the mean of steps and ranks.
 struct RankBytesFigure {
   std::string model;
   uint32_t ranks = 0;

@@ -19,7 +19,7 @@ class RankIds {
 
   RankIds();
 
-  // The ids of a field in so many samples from `first` on.
+  // The ids of a field in `samples` samples from `first` on.
   std::vector<Key> Of(uint32_t field, uint64_t first, uint64_t samples) const;
   // The hash of the table of a field.
   static uint64_t TableHashOf(uint32_t field);

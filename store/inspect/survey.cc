@@ -107,7 +107,7 @@ Status TakeSpace(const Manifest& newest, const std::map<uint64_t, SegmentRows>& 
   return OkStatus();
 }
 
-// Loads the manifests that the directory keeps, the newest first, which can be read.
+// Loads the manifests that the directory keeps, the newest first, each with its status.
 StatusOr<std::vector<KeptCheckpoint>> LoadAnyKept(const CheckpointDirectory& directory,
                                                   const std::string& path) {
   EMBANK_RETURN_IF_ERROR(directory.CheckIsStore("directory"));

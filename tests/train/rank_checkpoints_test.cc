@@ -22,12 +22,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSteps = 10;  // each takes up to ten times as long
-#else
-constexpr uint64_t kSteps = 40;
-#endif
-
 // Opens jobs on directories below one path.
 class RankCheckpoints : public testing::Test {
  protected:

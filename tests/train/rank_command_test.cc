@@ -259,7 +259,7 @@ TEST_F(RankCommand, ABestModelOfTwoStepsIsNone) {
 }
 
 // The other ranks wait for it no longer than for a step. Without their meeting at the end they
-// would wait for so many seconds.
+// would wait until --rank-seconds have gone by.
 TEST_F(RankCommand, AFailureAtTheEndOfOneRankIsTold) {
   const Ended ended = Train(StrCat(kData, "--ranks 2 --rank-seconds 100000 --json /dev/full"));
   EXPECT_NE(ended.exit_code, 0);

@@ -21,6 +21,12 @@
 
 namespace embank::test {
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr uint64_t kSteps = 10;  // each takes up to ten times as long
+#else
+inline constexpr uint64_t kSteps = 40;
+#endif
+
 // The trainers of all ranks of a job, each on a thread of its own.
 class Job {
  public:

@@ -33,11 +33,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSteps = 10;  // each takes up to ten times as long
 constexpr uint64_t kTieredSteps = 80;
 constexpr uint32_t kTieredRanks[] = {2};
 #else
-constexpr uint64_t kSteps = 40;
 constexpr uint64_t kTieredSteps = 300;
 constexpr uint32_t kTieredRanks[] = {1, 2, 4, 8};
 #endif

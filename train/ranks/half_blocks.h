@@ -21,7 +21,7 @@ namespace embank {
 // The floats of a block; the last one may have fewer. Its exponent adds 2 bytes to 512.
 inline constexpr uint64_t kHalfBlock = 256;
 
-// The bytes of so many floats.
+// The bytes that `floats` numbers take.
 constexpr uint64_t HalfBlocksBytes(uint64_t floats) {
   return ((floats + kHalfBlock - 1) / kHalfBlock + floats) * sizeof(uint16_t);
 }

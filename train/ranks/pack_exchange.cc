@@ -24,7 +24,7 @@ std::span<const Value> ValuesAt(PartBuffer* buffer, uint64_t begin, uint32_t cou
   return {reinterpret_cast<const Value*>(buffer->data() + begin), count};
 }
 
-// Takes so many values from the front.
+// Takes `count` values from the front.
 template <typename Value>
 std::span<const Value> Take(size_t count, std::span<const Value>* values) {
   const std::span<const Value> first = values->first(count);

@@ -50,7 +50,7 @@ Status ShardedRows::Update(const Pack& pack, bool are_finite) {
         const SumRun run = micro_batch.exchange.RunOf(pack, i, rank);
         if (run.ids.empty()) continue;
         runs.push_back(run);
-        // These sums are made here, behind the vote.
+        // These sums are made here, after the vote.
         if (pack.is_pooled) are_finite &= AreFinite({run.sums, run.ids.size() * pack.dim});
       }
     }
