@@ -27,7 +27,8 @@ class StoreOptions(c.Structure):
                 ('pmem_bytes', c.c_uint64), ('hbm_bytes', c.c_uint64), ('cuda_device', c.c_int32),
                 ('worker_threads', c.c_uint32), ('seed', c.c_uint64), ('durability', c.c_int32),
                 ('warmup_iters', c.c_uint32), ('flush_iters', c.c_uint32),
-                ('reserved', c.c_uint32)]
+                ('reserved', c.c_uint32), ('pin_batches', c.c_uint32),
+                ('reserved_2', c.c_uint32)]
 
 
 class TableOptions(c.Structure):

@@ -39,6 +39,8 @@ struct StoreOptions {
     warmup_iters: u32,
     flush_iters: u32,
     reserved: u32,
+    pin_batches: u32,
+    reserved_2: u32,
 }
 
 #[repr(C)]

@@ -247,6 +247,7 @@ void Store::MakeCatalog() {
                             .row_memory = row_memory_.under_locks.get(),
                             .read_memory = row_memory_.outside_locks.get(),
                             .pins = &pin_budget_,
+                            .pin_batches = options_.pin_batches,
                             .gate = gate_.get(),
                             .compactions = compactions_.all,
                             .pages = pages_.get(),

@@ -191,6 +191,10 @@ typedef struct embank_store_options {
   uint32_t flush_iters;     /* such batches between flushes. 0 (default): 100. UINT32_MAX: only
                              * embank_flush_hot flushes. Without hbm_bytes: 0 */
   uint32_t reserved;        /* 0 */
+  uint32_t pin_batches;     /* lookup batches of its table that the pin of a row outlasts
+                             * (embank_prefetch): at most 512. A trainer that looks rows up several
+                             * batches before it changes them needs as many more. 0 (default): 12 */
+  uint32_t reserved_2;      /* 0 */
 } embank_store_options;
 
 typedef struct embank_table_options {
@@ -325,11 +329,11 @@ EMBANK_API embank_status embank_store_open(const embank_store_options *options,
 EMBANK_API embank_status embank_store_close(embank_store *store);
 
 /* [data] Returns the options with which the store works: those of the open, with numbers in the
- * place of 0 where the store chose them (worker_threads; with hbm_bytes, warmup_iters and
- * flush_iters), and without those that it ignores (READ_ONLY: ssd_bytes, pmem_bytes). durability is
- * CHECKPOINT with a path, and NONE without. Fills the first options->struct_size bytes; the caller
- * sets struct_size first. path and pmem_path, as they were given, are the store's strings: valid
- * until it is closed. */
+ * place of 0 where the store chose them (worker_threads, pin_batches; with hbm_bytes, warmup_iters
+ * and flush_iters), and without those that it ignores (READ_ONLY: ssd_bytes, pmem_bytes).
+ * durability is CHECKPOINT with a path, and NONE without. Fills the first options->struct_size
+ * bytes; the caller sets struct_size first. path and pmem_path, as they were given, are the store's
+ * strings: valid until it is closed. */
 EMBANK_API embank_status embank_store_get_options(embank_store *store,
                                                   embank_store_options *options);
 
@@ -518,8 +522,8 @@ EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *ke
  * skipped. A row that cannot be read stays in the log, and its lookup will report it. Without a
  * path, the call checks its arguments and does nothing.
  *
- * The rows are pinned: they stay in memory until the first of a change of the row, the twelfth
- * lookup batch of the table after this call, and the close of the store. Limits:
+ * The rows are pinned: they stay in memory until the first of a change of the row, the lookup
+ * batch number pin_batches of the table after this call, and the close of the store. Limits:
  *   pinned rows                       at most a quarter of dram_bytes
  *   pinned rows that were in memory   at most half of that; the rest is for rows from the log
  *   rows beyond these limits          read without a pin

@@ -9,6 +9,7 @@
 #include "bindings/c/handles.h"
 #include "bindings/c/last_error.h"
 #include "bindings/c/options_in.h"
+#include "store/table/pins.h"
 
 namespace embank {
 namespace {
@@ -36,6 +37,7 @@ embank_store_options OptionsOf(const Store& store) {
   full.durability = options.path.empty() ? EMBANK_DURABLE_NONE : EMBANK_DURABLE_CHECKPOINT;
   full.warmup_iters = hot_or(options.warmup_iters, flush_defaults.warmup_iters);
   full.flush_iters = hot_or(options.flush_iters, flush_defaults.flush_iters);
+  full.pin_batches = options.pin_batches == 0 ? Pins::kBatches : options.pin_batches;
   return full;
 }
 

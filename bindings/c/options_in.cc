@@ -134,8 +134,9 @@ Status CheckStoreParts(const embank_store_options& o) {
     return InvalidArgumentError(
         StrCat("flags is ", o.flags, "; it must be a sum of EMBANK_OPEN_* (0 to 7)"));
   }
-  if (o.reserved != 0) {
-    return InvalidArgumentError(StrCat("reserved is ", o.reserved, "; it must be 0"));
+  if (o.reserved != 0 || o.reserved_2 != 0) {
+    return InvalidArgumentError(StrCat(o.reserved != 0 ? "reserved is " : "reserved_2 is ",
+                                       o.reserved | o.reserved_2, "; it must be 0"));
   }
   if (o.cuda_device < -1) {
     return InvalidArgumentError(
@@ -261,6 +262,7 @@ StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
                           .cuda_device = o.cuda_device,
                           .warmup_iters = o.warmup_iters,
                           .flush_iters = o.flush_iters,
+                          .pin_batches = o.pin_batches,
                           .may_create = (o.flags & EMBANK_OPEN_CREATE) != 0,
                           .previous = (o.flags & EMBANK_OPEN_PREVIOUS) != 0,
                           .read_only = (o.flags & EMBANK_OPEN_READ_ONLY) != 0};

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/utf8.h"
+#include "store/table/pins.h"
 #include "tiers/dram/dram_tier.h"
 #include "tiers/row/row_layout.h"
 
@@ -121,6 +122,9 @@ Status Validate(const StoreOptions& options) {
   }
   if (options.flush_iters != 0 && options.hbm_bytes == 0) {
     return Invalid("flush_iters", options.flush_iters, "0 without hbm_bytes");
+  }
+  if (options.pin_batches > Pins::kBatchesMax) {
+    return Invalid("pin_batches", options.pin_batches, "0 (12) or at most 512");
   }
   if (options.cuda_device >= 0 && options.hbm_bytes == 0) {
     return Invalid("cuda_device", options.cuda_device, "-1 without hbm_bytes");

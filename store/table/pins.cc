@@ -1,18 +1,35 @@
 #include "store/table/pins.h"
 
+#include <bit>
+
+#include "base/check.h"
 #include "base/seeded_bug.h"
 
 namespace embank {
 namespace {
 
-uint32_t BatchesOfPins() { return Seeded(SeededBug::kPinLapsesEarly) ? 3 : Pins::kBatches; }
+uint32_t BatchesOfPins(uint32_t batches) {
+  if (Seeded(SeededBug::kPinLapsesEarly)) return 3;
+  return batches == 0 ? Pins::kBatches : batches;
+}
 
 }  // namespace
+
+// There are counts for more batches than have current pins, so that a late thread does not meet the
+// next round.
+Pins::Pins(MemoryBudget* budget, uint32_t row_bytes, uint32_t batches)
+    : budget_(budget),
+      row_bytes_(row_bytes),
+      batches_(BatchesOfPins(batches)),
+      counts_(std::bit_ceil(2 * batches_)) {
+  static_assert(kPinned % std::bit_ceil(2 * kBatchesMax) == 0);
+  EMBANK_CHECK(batches <= kBatchesMax);
+}
 
 Pins::Mark Pins::Charge(uint64_t leaving_bytes) {
   if (!budget_->Charge(row_bytes_, leaving_bytes).ok()) return kNone;
   const auto pin = static_cast<Mark>(kPinned | (batch_.load() & kBatchMask));
-  counts_[pin % kRounds].fetch_add(1);
+  CountOf(pin).fetch_add(1);
   return pin;
 }
 
@@ -25,7 +42,7 @@ Pins::Mark Pins::Renew(Mark pin) {
 
 void Pins::Release(Mark pin) {
   if (!IsCurrent(pin)) return;
-  std::atomic<uint32_t>& count = counts_[pin % kRounds];
+  std::atomic<uint32_t>& count = CountOf(pin);
   uint32_t seen = count.load();
   // kNone: the pin has lapsed meanwhile.
   while (seen > 0 && !count.compare_exchange_weak(seen, seen - 1)) {
@@ -34,13 +51,13 @@ void Pins::Release(Mark pin) {
 }
 
 bool Pins::IsCurrent(Mark pin) const {
-  return pin != kNone && ((batch_.load() - pin) & kBatchMask) < BatchesOfPins();
+  return pin != kNone && ((batch_.load() - pin) & kBatchMask) < batches_;
 }
 
 void Pins::EndBatch() {
   if (budget_->used_bytes() == 0) return;
   const uint32_t batch = batch_.fetch_add(1) + 1;
-  const uint32_t lapsed = counts_[(batch - BatchesOfPins()) % kRounds].exchange(0);
+  const uint32_t lapsed = CountOf(batch - batches_).exchange(0);
   if (lapsed > 0) budget_->Release(uint64_t{lapsed} * row_bytes_);
 }
 

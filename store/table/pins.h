@@ -1,6 +1,8 @@
 // The pins of a table: rows that stay in memory for a while, whatever the eviction order says,
 // because a prefetch read them.
 //
+// With pins of twelve lookup batches:
+//
 //   lookup batches:   b   b + 1   ...   b + 11   b + 12
 //   a pin of batch b: |---- it stands ------------| lapsed
 //
@@ -10,9 +12,9 @@
 #ifndef EMBANK_STORE_TABLE_PINS_H_
 #define EMBANK_STORE_TABLE_PINS_H_
 
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "base/memory/memory.h"
 
@@ -23,11 +25,14 @@ class Pins {
  public:
   using Mark = uint16_t;
   static constexpr Mark kNone = 0;
-  // The number of lookup batches of its table that a pin outlasts.
+  // The number of lookup batches of its table that a pin outlasts, unless an option says otherwise,
+  // and the most that one may say.
   static constexpr uint32_t kBatches = 12;
+  static constexpr uint32_t kBatchesMax = 512;
 
-  // `budget` limits the pinned rows of all tables; a row here takes `row_bytes`.
-  Pins(MemoryBudget* budget, uint32_t row_bytes) : budget_(budget), row_bytes_(row_bytes) {}
+  // `budget` limits the pinned rows of all tables; a row here takes `row_bytes`. A pin outlasts
+  // `batches` lookup batches, at most kBatchesMax; 0: kBatches.
+  Pins(MemoryBudget* budget, uint32_t row_bytes, uint32_t batches = 0);
   Pins(const Pins&) = delete;
   Pins& operator=(const Pins&) = delete;
 
@@ -43,18 +48,17 @@ class Pins {
   void EndBatch();
 
  private:
-  // More than the batches with current pins, so that a late thread does not meet the next round.
-  static constexpr uint32_t kRounds = 32;
   static constexpr Mark kPinned = 0x8000;
   static constexpr uint32_t kBatchMask = 0x7FFF;
-  static_assert(kRounds >= 2 * kBatches && kPinned % kRounds == 0);
 
   Mark Charge(uint64_t leaving_bytes);
+  std::atomic<uint32_t>& CountOf(uint32_t batch) { return counts_[batch % counts_.size()]; }
 
   MemoryBudget* const budget_;
   const uint32_t row_bytes_;
+  const uint32_t batches_;
   std::atomic<uint32_t> batch_{0};
-  std::array<std::atomic<uint32_t>, kRounds> counts_{};  // by the low bits of pins
+  std::vector<std::atomic<uint32_t>> counts_;  // by the low bits of pins
 };
 
 }  // namespace embank

@@ -27,7 +27,7 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       mover_(mover),
       forgetter_(forgetter),
       rule_(options.rule),
-      pins_(parts.pins, layout_.row_bytes) {
+      pins_(parts.pins, layout_.row_bytes, parts.pin_batches) {
   EMBANK_CHECK(id < kTablesMax);
   counters_.gradient_calls.store(gradient_calls, std::memory_order_relaxed);
 }

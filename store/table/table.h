@@ -52,6 +52,7 @@ struct StoreParts {
   RowMemoryPool* read_memory;  // taken without locks of shards, and held while a thread waits for
                                // one
   MemoryBudget* pins;          // limits the memory of pinned rows
+  uint32_t pin_batches;        // that a pin outlasts; 0: Pins::kBatches
   BatchGate* gate;
   // Those of the logs that change, the highest tier first.
   std::span<Compaction* const> compactions;

@@ -160,6 +160,7 @@ embank_store_options Get(embank_store* store) {
   EXPECT_EQ(embank_store_get_options(store, &options), EMBANK_OK) << embank_last_error();
   EXPECT_EQ(options.struct_size, sizeof options);
   EXPECT_EQ(options.reserved, 0u);
+  EXPECT_EQ(options.reserved_2, 0u);
   return options;
 }
 
@@ -177,6 +178,7 @@ TEST(StoreGetOptions, TellsTheDefaultsOfAStoreInMemory) {
   EXPECT_GE(options.worker_threads, 1u) << "the number that the store chose";
   EXPECT_EQ(options.durability, EMBANK_DURABLE_NONE);
   EXPECT_EQ(options.warmup_iters, 0u);
+  EXPECT_EQ(options.pin_batches, 12u);
   EXPECT_EQ(options.flush_iters, 0u);
 }
 
@@ -192,6 +194,7 @@ TEST(StoreGetOptions, TellsWhatAStoreUsesAndOpensAnotherAlike) {
   asked.worker_threads = 3;
   asked.seed = 99;
   asked.flush_iters = UINT32_MAX;
+  asked.pin_batches = 72;
   StorePtr store = OpenStore(asked);
   const std::string given = path;
   path.assign(path.size(), '#');  // the caller's string may change: the store has its own
@@ -206,6 +209,7 @@ TEST(StoreGetOptions, TellsWhatAStoreUsesAndOpensAnotherAlike) {
   EXPECT_EQ(used.durability, EMBANK_DURABLE_CHECKPOINT);
   EXPECT_EQ(used.warmup_iters, 100u);
   EXPECT_EQ(used.flush_iters, UINT32_MAX);
+  EXPECT_EQ(used.pin_batches, 72u);
   EXPECT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK);
   // They are legal options, but their strings end with the store.
   used.path = given.c_str();

@@ -21,11 +21,12 @@ BUILDS += [(compiler, f'-std={standard}', 'embank.hpp')
            for compiler in ('g++', 'clang++') for standard in ('c++17', 'c++20')]
 # Programs are compiled against these numbers: fields are appended, never moved. 64-bit machines.
 LAYOUT = {
-    'embank_store_options': (88, {
+    'embank_store_options': (96, {
         'struct_size': 0, 'flags': 4, 'path': 8, 'dram_bytes': 16, 'ssd_bytes': 24,
         'pmem_path': 32, 'pmem_bytes': 40, 'hbm_bytes': 48, 'cuda_device': 56,
         'worker_threads': 60, 'seed': 64, 'durability': 72, 'warmup_iters': 76,
-        'flush_iters': 80, 'reserved': 84}),
+        'flush_iters': 80, 'reserved': 84, 'pin_batches': 88,
+        'reserved_2': 92}),
     'embank_table_options': (92, {
         'struct_size': 0, 'dim': 4, 'value_type': 8, 'optimizer': 12, 'learning_rate': 16,
         'beta1': 20, 'beta2': 24, 'epsilon': 28, 'weight_decay': 32, 'initial_accumulator': 36,

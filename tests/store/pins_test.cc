@@ -11,18 +11,20 @@ namespace {
 
 constexpr uint32_t kRowBytes = 100;
 
-TEST(Pins, OutlastEightBatches) {
-  MemoryBudget budget(1000);
-  Pins pins(&budget, kRowBytes);
-  const Pins::Mark pin = pins.Add();
-  for (uint32_t batch = 0; batch < Pins::kBatches; ++batch) {
-    EXPECT_TRUE(pins.IsCurrent(pin)) << batch;
-    EXPECT_EQ(budget.used_bytes(), kRowBytes) << batch;
-    pins.EndBatch();
+TEST(Pins, OutlastTheirBatches) {
+  for (const uint32_t batches : {0u, 1u, 72u, Pins::kBatchesMax}) {
+    MemoryBudget budget(1000);
+    Pins pins(&budget, kRowBytes, batches);
+    const Pins::Mark pin = pins.Add();
+    for (uint32_t batch = 0; batch < (batches == 0 ? Pins::kBatches : batches); ++batch) {
+      EXPECT_TRUE(pins.IsCurrent(pin)) << batch;
+      EXPECT_EQ(budget.used_bytes(), kRowBytes) << batch;
+      pins.EndBatch();
+    }
+    EXPECT_FALSE(pins.IsCurrent(pin)) << batches;
+    EXPECT_EQ(budget.used_bytes(), 0u) << batches;
+    EXPECT_FALSE(pins.IsCurrent(Pins::kNone));
   }
-  EXPECT_FALSE(pins.IsCurrent(pin));
-  EXPECT_EQ(budget.used_bytes(), 0u);
-  EXPECT_FALSE(pins.IsCurrent(Pins::kNone));
 }
 
 TEST(Pins, HaveABudgetThatTheyGiveBackOnce) {
