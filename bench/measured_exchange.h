@@ -3,6 +3,7 @@
 #define EMBANK_BENCH_MEASURED_EXCHANGE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@ class MeasuredExchange final : public Exchange {
       : Exchange(exchange->rank(), exchange->ranks()), exchange_(exchange) {}
 
   Status Run(const ExchangeSource& source, const ExchangeTarget& target) override;
+  // Not measured.
+  std::unique_ptr<Exchange> Duplicate() override { return exchange_->Duplicate(); }
   Status Barrier() override { return exchange_->Barrier(); }
   void Abort(std::string_view reason) override { exchange_->Abort(reason); }
 

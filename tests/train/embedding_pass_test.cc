@@ -98,7 +98,8 @@ struct Rank {
     if (holders.is_local) {
       rows = std::make_unique<LocalRows>(features, range);
     } else {
-      rows = std::make_unique<ShardedRows>(features, range, exchange, holders.wire);
+      rows = std::make_unique<ShardedRows>(features, range, RowExchanges{exchange, exchange},
+                                           holders.wire);
     }
     pass = std::make_unique<EmbeddingPass>(features, slices, range, rows.get());
   }

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -149,6 +150,26 @@ void SendsWhatARandomModelSays(const ContractRank& rank) {
   }
 }
 
+// The first rank waits in a call of the duplicate, and meanwhile all ranks make calls of the
+// exchange itself.
+void DuplicatesHaveAnOrderOfTheirOwn(const ContractRank& rank) {
+  const std::unique_ptr<Exchange> duplicate = rank.exchange->Duplicate();
+  EXPECT_EQ(duplicate->rank(), rank.exchange->rank());
+  EXPECT_EQ(duplicate->ranks(), rank.exchange->ranks());
+  const auto run = [&](Exchange* exchange, uint64_t round) {
+    ExchangeUnits({exchange, rank.marks, rank.message_units}, round,
+                  [](uint32_t sender, uint32_t receiver) { return 1 + sender + 2 * receiver; });
+  };
+  std::thread waiting;
+  if (rank.exchange->rank() == 0) waiting = std::thread([&] { run(duplicate.get(), 100); });
+  for (uint64_t round = 0; round < 20; ++round) run(rank.exchange, round);
+  if (waiting.joinable()) {
+    waiting.join();
+  } else {
+    run(duplicate.get(), 100);
+  }
+}
+
 constexpr ExchangeCase kCases[] = {
     {"SendsPartsOfUnevenSizes", SendsPartsOfUnevenSizes},
     {"SendsNothing", SendsNothing},
@@ -158,6 +179,7 @@ constexpr ExchangeCase kCases[] = {
     {"SendsTheSameBytesToAll", SendsTheSameBytesToAll},
     {"WaitsForALateRank", WaitsForALateRank},
     {"BarrierWaitsForAll", BarrierWaitsForAll},
+    {"DuplicatesHaveAnOrderOfTheirOwn", DuplicatesHaveAnOrderOfTheirOwn},
     {"SendsWhatARandomModelSays", SendsWhatARandomModelSays},
 };
 

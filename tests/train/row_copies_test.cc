@@ -32,6 +32,7 @@ class NotedExchange final : public Exchange {
     received_ = FloatsOf(target.buffer, target.parts);
     return exchange_->Run(source, target);
   }
+  std::unique_ptr<Exchange> Duplicate() override { return exchange_->Duplicate(); }
   Status Barrier() override { return exchange_->Barrier(); }
   void Abort(std::string_view reason) override { exchange_->Abort(reason); }
 
@@ -60,7 +61,7 @@ struct Rank {
         {.table = *store->CreateTable("t", options), .column = 0, .dim = kDim}};
     const SampleRange of_slices = SliceOf(kSlices, kRanks, exchange.rank());
     slices = {of_slices.begin, of_slices.end};
-    rows = std::make_unique<ShardedRows>(features, slices, &exchange);
+    rows = std::make_unique<ShardedRows>(features, slices, RowExchanges{&exchange, &exchange});
     pass = std::make_unique<EmbeddingPass>(features, kSlices, slices, rows.get());
     batch.samples = kSamples;
     batch.features.resize(1);

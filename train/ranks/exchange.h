@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -65,6 +66,11 @@ class Exchange {
   // After a failure under MPI other ranks may still read and write the parts: the buffers must stay
   // until Abort is called or the process ends.
   virtual Status Run(const ExchangeSource& source, const ExchangeTarget& target) = 0;
+
+  // Makes another exchange of these ranks: its calls have an order of their own, and may run beside
+  // those of this one, which outlives it and is no duplicate. All ranks make their duplicates in
+  // the same order. Abort of one ends all of them.
+  virtual std::unique_ptr<Exchange> Duplicate() = 0;
 
   // Waits until all ranks are here, as a Run without bytes. Statuses of Run.
   virtual Status Barrier() = 0;

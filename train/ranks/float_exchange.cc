@@ -34,17 +34,17 @@ void LayHalves(PartBuffer* floats, PartBuffer* halves) {
 
 }  // namespace
 
-Status FloatExchange::Run(PartBuffer* from, PartBuffer* to) {
-  if (wire_ == ValueType::kF32) return exchange_->Run(from->source(), to->target());
+Status FloatExchange::Run(Exchange* exchange, PartBuffer* from, PartBuffer* to) {
+  if (wire_ == ValueType::kF32) return exchange->Run(from->source(), to->target());
   LayHalves(from, &sent_halves_);
   LayHalves(to, &received_halves_);
   // A part that all ranks get is encoded once.
-  const uint32_t encoded = from->is_one_part() ? 1 : exchange_->ranks();
+  const uint32_t encoded = from->is_one_part() ? 1 : exchange->ranks();
   for (uint32_t rank = 0; rank < encoded; ++rank) {
     EncodeHalfBlocks(FloatsOf(from, rank), HalvesOf(&sent_halves_, rank));
   }
-  EMBANK_RETURN_IF_ERROR(exchange_->Run(sent_halves_.source(), received_halves_.target()));
-  for (uint32_t rank = 0; rank < exchange_->ranks(); ++rank) {
+  EMBANK_RETURN_IF_ERROR(exchange->Run(sent_halves_.source(), received_halves_.target()));
+  for (uint32_t rank = 0; rank < exchange->ranks(); ++rank) {
     DecodeHalfBlocks(HalvesOf(&received_halves_, rank), FloatsOf(to, rank));
   }
   return OkStatus();

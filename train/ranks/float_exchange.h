@@ -14,17 +14,16 @@ class FloatExchange {
  public:
   // `wire`: kF32, or kF16 as half_blocks.h has it. Then all floats are rounded, also those of a
   // rank for itself, so that all ranks that get a number get the same one.
-  FloatExchange(Exchange* exchange, ValueType wire) : exchange_(exchange), wire_(wire) {}
+  explicit FloatExchange(ValueType wire) : wire_(wire) {}
 
   // Whether floats are rounded.
   bool rounds() const { return wire_ != ValueType::kF32; }
 
   // Sends the parts of a buffer of floats, and receives those of another one. The statuses of
   // Exchange::Run.
-  Status Run(PartBuffer* from, PartBuffer* to);
+  Status Run(Exchange* exchange, PartBuffer* from, PartBuffer* to);
 
  private:
-  Exchange* exchange_;
   ValueType wire_;
   PartBuffer sent_halves_;
   PartBuffer received_halves_;

@@ -61,6 +61,24 @@ class Meeting {
     return round_status_;
   }
 
+  // Returns the meeting of the exchanges that are the ranks' `number`th duplicates of these.
+  std::shared_ptr<Meeting> Duplicate(size_t number) {
+    const MutexLock lock(&mutex_);
+    EMBANK_CHECK(number <= duplicates_.size());
+    if (number == duplicates_.size()) {
+      duplicates_.push_back(std::make_shared<Meeting>(ranks(), options_));
+      if (!failure_.ok()) duplicates_.back()->Fail(failure_);
+    }
+    return duplicates_[number];
+  }
+
+  // Does what Fail does here and in all duplicates.
+  void FailAll(const Status& failure) {
+    Fail(failure);
+    const MutexLock lock(&mutex_);
+    for (const std::shared_ptr<Meeting>& duplicate : duplicates_) duplicate->FailAll(failure);
+  }
+
   // Makes all calls that have not been met by all ranks fail; the first failure is kept.
   void Fail(const Status& failure) {
     const MutexLock lock(&mutex_);
@@ -126,6 +144,7 @@ class Meeting {
   uint32_t copying_ EMBANK_GUARDED_BY(mutex_) = 0;
   Status failure_ EMBANK_GUARDED_BY(mutex_);
   Status round_status_ EMBANK_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Meeting>> duplicates_ EMBANK_GUARDED_BY(mutex_);
   // Written under the lock before all have come, read without it while ranks copy.
   std::vector<ExchangeSource> sources_;
 };
@@ -136,9 +155,14 @@ bool SendsNothing(const ExchangeSource& source) {
 
 class LocalExchange final : public Exchange {
  public:
-  LocalExchange(uint32_t rank, std::shared_ptr<Meeting> meeting)
-      : Exchange(rank, meeting->ranks()), meeting_(std::move(meeting)), nothing_(ranks()) {}
-  ~LocalExchange() override { Abort("the rank ended"); }
+  // `original` is the meeting of the exchange of which this one is a duplicate; nullptr: of none.
+  LocalExchange(uint32_t rank, std::shared_ptr<Meeting> meeting,
+                std::shared_ptr<Meeting> original = nullptr)
+      : Exchange(rank, meeting->ranks()),
+        meeting_(std::move(meeting)),
+        original_(std::move(original)),
+        nothing_(ranks()) {}
+  ~LocalExchange() override { meeting_->Fail(FailureOf("the rank ended")); }
 
   Status Run(const ExchangeSource& source, const ExchangeTarget& target) override {
     CheckParts(ranks(), source, target);
@@ -151,11 +175,20 @@ class LocalExchange final : public Exchange {
 
   Status Barrier() override { return Run({nullptr, nothing_}, {nullptr, nothing_}); }
 
+  std::unique_ptr<Exchange> Duplicate() override {
+    EMBANK_CHECK(original_ == nullptr);
+    return std::make_unique<LocalExchange>(rank(), meeting_->Duplicate(duplicates_++), meeting_);
+  }
+
   void Abort(std::string_view reason) override {
-    meeting_->Fail(CancelledError(StrCat("rank ", rank(), ": ", reason)));
+    (original_ != nullptr ? original_ : meeting_)->FailAll(FailureOf(reason));
   }
 
  private:
+  Status FailureOf(std::string_view reason) const {
+    return CancelledError(StrCat("rank ", rank(), ": ", reason));
+  }
+
   // Begins with the next rank's part, so that ranks read different buffers.
   Status Copy(const ExchangeTarget& target) const {
     for (uint32_t i = 1; i <= ranks(); ++i) {
@@ -173,7 +206,9 @@ class LocalExchange final : public Exchange {
   }
 
   const std::shared_ptr<Meeting> meeting_;
+  const std::shared_ptr<Meeting> original_;
   const std::vector<ExchangePart> nothing_;
+  size_t duplicates_ = 0;
 };
 
 }  // namespace

@@ -13,9 +13,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -31,7 +33,8 @@
 namespace embank {
 namespace {
 
-constexpr int kTag = 1;
+// Messages of an exchange; its duplicates have the tags after it.
+constexpr int kFirstTag = 1;
 
 Status MpiStatus(const char* what, int error) {
   if (error == MPI_SUCCESS) return OkStatus();
@@ -68,20 +71,30 @@ class Pauses {
   uint32_t pauses_ = 0;
 };
 
+// An exchange and its duplicates share it. One thread at a time is inside of MPI
+// (MPI_THREAD_SERIALIZED).
+struct MpiJob {
+  Mutex mutex;
+  std::atomic<bool> has_failed{false};
+  MPI_Comm comm EMBANK_GUARDED_BY(mutex) = MPI_COMM_NULL;
+  MPI_Datatype unit EMBANK_GUARDED_BY(mutex) = MPI_DATATYPE_NULL;
+};
+
 class MpiExchange final : public Exchange {
  public:
-  // Takes over the communicator and the type. `ends_mpi`: MPI ends with it.
-  MpiExchange(uint32_t rank, uint32_t ranks, const MpiExchangeOptions& options, MPI_Comm comm,
-              MPI_Datatype unit, bool ends_mpi)
+  // `ends_mpi`: MPI ends with it.
+  MpiExchange(uint32_t rank, uint32_t ranks, const MpiExchangeOptions& options, bool ends_mpi,
+              std::shared_ptr<MpiJob> job, int tag)
       : Exchange(rank, ranks),
         options_(options),
         nothing_(ranks),
         ends_mpi_(ends_mpi),
-        comm_(comm),
-        unit_(unit) {}
+        job_(std::move(job)),
+        tag_(tag) {}
   ~MpiExchange() override;
 
   Status Run(const ExchangeSource& source, const ExchangeTarget& target) override;
+  std::unique_ptr<Exchange> Duplicate() override;
   Status Barrier() override { return Run({nullptr, nothing_}, {nullptr, nothing_}); }
   void Abort(std::string_view reason) override;
 
@@ -105,25 +118,31 @@ class MpiExchange final : public Exchange {
   const MpiExchangeOptions options_;
   const std::vector<ExchangePart> nothing_;
   const bool ends_mpi_;
+  const std::shared_ptr<MpiJob> job_;
+  const int tag_;
+  int duplicates_ = 0;
   Status failure_;
   // The messages of the call under way, and what MPI says of each.
   std::vector<Message> messages_;
   std::vector<MPI_Request> requests_;
   std::vector<MPI_Status> statuses_;
-  // One thread at a time is inside of MPI (MPI_THREAD_SERIALIZED): a call, or Abort beside it.
-  Mutex mutex_;
-  MPI_Comm comm_ EMBANK_GUARDED_BY(mutex_);
-  MPI_Datatype unit_ EMBANK_GUARDED_BY(mutex_);
 };
 
 MpiExchange::~MpiExchange() {
   // After a failure messages may be under way, for which MPI_Finalize would wait. A process that
   // ends without it ends the job.
-  if (!failure_.ok() || !Barrier().ok()) return;
-  const MutexLock lock(&mutex_);
-  MPI_Type_free(&unit_);
-  MPI_Comm_free(&comm_);
+  if (tag_ != kFirstTag || job_->has_failed || !Barrier().ok()) return;
+  const MutexLock lock(&job_->mutex);
+  MPI_Type_free(&job_->unit);
+  MPI_Comm_free(&job_->comm);
   if (ends_mpi_) MPI_Finalize();
+}
+
+// The tags of messages keep the exchanges apart.
+std::unique_ptr<Exchange> MpiExchange::Duplicate() {
+  EMBANK_CHECK(tag_ == kFirstTag);
+  return std::make_unique<MpiExchange>(rank(), ranks(), options_, /*ends_mpi=*/false, job_,
+                                       kFirstTag + ++duplicates_);
 }
 
 Status MpiExchange::Run(const ExchangeSource& source, const ExchangeTarget& target) {
@@ -138,6 +157,7 @@ Status MpiExchange::Run(const ExchangeSource& source, const ExchangeTarget& targ
     std::memcpy(target.buffer + to.begin, source.buffer + from.begin, to.bytes);
   }
   if (failure_.ok()) failure_ = Wait();
+  if (!failure_.ok()) job_->has_failed = true;
   return failure_;
 }
 
@@ -156,9 +176,9 @@ Status MpiExchange::PostPart(uint32_t peer, bool is_received, uint64_t part_byte
 
 // Receives first, so that what arrives has a place; then sends. Each rank begins with another peer.
 Status MpiExchange::Post(const ExchangeSource& source, const ExchangeTarget& target) {
-  const MutexLock lock(&mutex_);
-  MPI_Comm const comm = comm_;
-  MPI_Datatype const unit = unit_;
+  const MutexLock lock(&job_->mutex);
+  MPI_Comm const comm = job_->comm;
+  MPI_Datatype const unit = job_->unit;
   messages_.clear();
   requests_.clear();
   for (uint32_t i = 1; i < ranks(); ++i) {
@@ -167,7 +187,7 @@ Status MpiExchange::Post(const ExchangeSource& source, const ExchangeTarget& tar
     std::byte* const bytes = target.buffer + part.begin;
     EMBANK_RETURN_IF_ERROR(
         PostPart(peer, true, part.bytes, [&](uint64_t begin, int units, MPI_Request* request) {
-          return MPI_Irecv(bytes + begin, units, unit, static_cast<int>(peer), kTag, comm, request);
+          return MPI_Irecv(bytes + begin, units, unit, static_cast<int>(peer), tag_, comm, request);
         }));
   }
   for (uint32_t i = 1; i < ranks(); ++i) {
@@ -176,7 +196,7 @@ Status MpiExchange::Post(const ExchangeSource& source, const ExchangeTarget& tar
     const std::byte* const bytes = source.buffer + part.begin;
     EMBANK_RETURN_IF_ERROR(
         PostPart(peer, false, part.bytes, [&](uint64_t begin, int units, MPI_Request* request) {
-          return MPI_Isend(bytes + begin, units, unit, static_cast<int>(peer), kTag, comm, request);
+          return MPI_Isend(bytes + begin, units, unit, static_cast<int>(peer), tag_, comm, request);
         }));
   }
   return OkStatus();
@@ -192,7 +212,7 @@ Status MpiExchange::Wait() {
     int done = 0;
     int error = MPI_SUCCESS;
     {
-      const MutexLock lock(&mutex_);
+      const MutexLock lock(&job_->mutex);
       error = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                           statuses_.data());
     }
@@ -229,7 +249,7 @@ Status MpiExchange::CheckDone(const Message& message, const MPI_Status& status) 
 
 // Says why messages are not done, and takes back what nobody has answered.
 Status MpiExchange::GiveUp() {
-  const MutexLock lock(&mutex_);
+  const MutexLock lock(&job_->mutex);
   std::vector<uint32_t> late;
   Status different;
   for (size_t i = 0; i < messages_.size(); ++i) {
@@ -249,11 +269,11 @@ Status MpiExchange::GiveUp() {
 }
 
 void MpiExchange::Abort(std::string_view reason) {
-  const MutexLock lock(&mutex_);
+  const MutexLock lock(&job_->mutex);
   const std::string line = StrCat("rank ", rank(), ": ", reason, "\n");
   // The process has no later moment to say it.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-  MPI_Abort(comm_, 1);
+  MPI_Abort(job_->comm, 1);
 }
 
 // Sets whether MPI is to be ended by the exchange.
@@ -293,8 +313,15 @@ StatusOr<std::unique_ptr<Exchange>> MakeMpiExchange(const MpiExchangeOptions& op
   EMBANK_RETURN_IF_ERROR(
       MpiStatus("MPI_Type_contiguous", MPI_Type_contiguous(kExchangeUnitBytes, MPI_BYTE, &unit)));
   EMBANK_RETURN_IF_ERROR(MpiStatus("MPI_Type_commit", MPI_Type_commit(&unit)));
-  return std::unique_ptr<Exchange>(std::make_unique<MpiExchange>(
-      static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), options, comm, unit, ends_mpi));
+  auto job = std::make_shared<MpiJob>();
+  {
+    const MutexLock lock(&job->mutex);
+    job->comm = comm;
+    job->unit = unit;
+  }
+  return std::unique_ptr<Exchange>(
+      std::make_unique<MpiExchange>(static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks),
+                                    options, ends_mpi, std::move(job), kFirstTag));
 }
 
 }  // namespace

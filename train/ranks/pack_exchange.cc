@@ -86,7 +86,7 @@ Status PackExchange::ExchangeCounts(const Pack& pack) {
     }
     own_.counts.ClearPadding(rank, bytes);
   }
-  EMBANK_RETURN_IF_ERROR(exchange_->Run(own_.counts.source(), owned_.counts.target()));
+  EMBANK_RETURN_IF_ERROR(exchanges_.lookups->Run(own_.counts.source(), owned_.counts.target()));
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     const std::byte* const from = owned_.counts.data() + owned_.counts.parts()[rank].begin;
     for (size_t i = 0; i < pack.features.size(); ++i) {
@@ -196,9 +196,8 @@ void PackExchange::GivePlaces(const Pack& pack, SliceRange micro_batch, BatchIds
   for (size_t i = 0; i < pack.features.size(); ++i) {
     for (uint32_t owner = 0; owner < owners; ++owner) {
       float* sums = float_at(&own_, PlaceOf(&own_, owner, i).rows_begin);
-      float* rows = pack.is_replicated
-                        ? float_at(&owned_, PlaceOf(&owned_, exchange_->rank(), i).rows_begin)
-                        : sums;
+      float* rows =
+          pack.is_replicated ? float_at(&owned_, PlaceOf(&owned_, rank(), i).rows_begin) : sums;
       for (uint32_t slice = micro_batch.begin; slice < micro_batch.end; ++slice) {
         SliceIds& of_slice = ids->Of(pack.features[i], slice);
         of_slice.rows[owner] = rows;
@@ -212,7 +211,7 @@ void PackExchange::GivePlaces(const Pack& pack, SliceRange micro_batch, BatchIds
 
 // The own part of the other side has no use, but for the place of the rows that are gathered.
 void PackExchange::KeepOwn() {
-  const uint32_t own = exchange_->rank();
+  const uint32_t own = rank();
   for (Side* const side : {&own_, &owned_}) {
     side->ids.KeepPart(own);
     side->rows.KeepPart(own);
@@ -231,7 +230,7 @@ Status PackExchange::SendIds(const Pack& pack, SliceRange micro_batch, BatchIds*
   if (KeepsOwn(pack)) KeepOwn();
   WriteIds(pack, micro_batch, *ids);
   GivePlaces(pack, micro_batch, ids);
-  return exchange_->Run(own_.ids.source(), owned_.ids.target());
+  return exchanges_.lookups->Run(own_.ids.source(), owned_.ids.target());
 }
 
 OwnedBags PackExchange::BagsOf(const Pack& pack, size_t number, uint32_t rank) {
@@ -279,12 +278,13 @@ Status PackExchange::Gather(const Pack& pack, MissingRule rule) {
 }
 
 Status PackExchange::SendRows(const Pack& pack) {
-  return pack.is_replicated ? OkStatus() : floats_.Run(&owned_.rows, &own_.rows);
+  return pack.is_replicated ? OkStatus()
+                            : floats_.Run(exchanges_.lookups, &owned_.rows, &own_.rows);
 }
 
 Status PackExchange::SendSums(const Pack& pack) {
   EMBANK_CHECK(pack.features.size() == features_in_pack_);
-  return floats_.Run(&own_.rows, &owned_.rows);
+  return floats_.Run(exchanges_.sums, &own_.rows, &owned_.rows);
 }
 
 SumRun PackExchange::RunOf(const Pack& pack, size_t number, uint32_t rank) {

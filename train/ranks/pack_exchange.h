@@ -29,13 +29,21 @@
 
 namespace embank {
 
+// The exchanges of rows: one and the same, or two, so that the ids and rows of a batch may travel
+// beside the sums of another one.
+struct RowExchanges {
+  Exchange* lookups = nullptr;
+  Exchange* sums = nullptr;
+};
+
 // One thread at a time. It keeps its memory from batch to batch.
 class PackExchange {
  public:
   // Features of a table have equal numbers in `features` on all ranks. Rows and sums travel as
-  // `wire`, kF32 or kF16. Features and exchange outlive it.
-  PackExchange(std::span<const EmbeddingFeature> features, Exchange* exchange, ValueType wire)
-      : features_(features), exchange_(exchange), floats_(exchange, wire) {}
+  // `wire`, kF32 or kF16. Features and exchanges outlive it.
+  PackExchange(std::span<const EmbeddingFeature> features, const RowExchanges& exchanges,
+               ValueType wire)
+      : features_(features), exchanges_(exchanges), floats_(wire) {}
 
   // The calls go in this order, and those of all ranks in the same one. SendIds gives the slices
   // places for their rows and sums; SendRows fills those of rows. Of a replicated pack, ids and
@@ -77,13 +85,14 @@ class PackExchange {
     std::vector<Place> places;
   };
 
-  uint32_t ranks() const { return exchange_->ranks(); }
+  uint32_t ranks() const { return exchanges_.lookups->ranks(); }
+  uint32_t rank() const { return exchanges_.lookups->rank(); }
   // Whether ids, rows and sums of this rank that it owns itself stay where they are. Rows of a
   // replicated pack have another place than their sums, and halves round all floats alike.
   bool KeepsOwn(const Pack& pack) const { return !pack.is_replicated && !floats_.rounds(); }
   // The side that has the ids of a rank which this one owns.
   Side* OwnedSide(const Pack& pack, uint32_t rank) {
-    return KeepsOwn(pack) && rank == exchange_->rank() ? &own_ : &owned_;
+    return KeepsOwn(pack) && rank == this->rank() ? &own_ : &owned_;
   }
   uint64_t RowBytes(const Pack& pack) const { return pack.dim * sizeof(float); }
   Place& PlaceOf(Side* side, uint32_t rank, size_t number) {
@@ -99,7 +108,7 @@ class PackExchange {
   float* RowsOf(const Pack& pack, size_t number, uint32_t rank);
 
   const std::span<const EmbeddingFeature> features_;
-  Exchange* const exchange_;
+  const RowExchanges exchanges_;
   FloatExchange floats_;
   size_t features_in_pack_ = 0;
   Side own_;    // the ids of this rank, by owner

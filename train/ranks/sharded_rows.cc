@@ -8,10 +8,10 @@
 namespace embank {
 
 ShardedRows::ShardedRows(std::vector<EmbeddingFeature> features, SliceRange slices,
-                         Exchange* exchange, ValueType wire)
-    : features_(std::move(features)), slices_(slices), exchange_(exchange) {
+                         const RowExchanges& exchanges, ValueType wire)
+    : features_(std::move(features)), slices_(slices), exchanges_(exchanges) {
   for (size_t i = 0; i < features_.size() * slices.size(); ++i) {
-    micro_batches_.push_back({.exchange = PackExchange(features_, exchange, wire)});
+    micro_batches_.push_back({.exchange = PackExchange(features_, exchanges, wire)});
   }
 }
 
@@ -43,7 +43,7 @@ Status ShardedRows::ShuffleSums(const Pack& pack, SliceRange micro_batch) {
 Status ShardedRows::Update(const Pack& pack, bool are_finite) {
   std::vector<SumRun> runs;
   for (size_t i = 0; i < pack.features.size(); ++i) {
-    for (uint32_t rank = 0; rank < exchange_->ranks(); ++rank) {
+    for (uint32_t rank = 0; rank < exchange()->ranks(); ++rank) {
       for (uint32_t slice = slices_.begin; slice < slices_.end; ++slice) {
         MicroBatch& micro_batch = Of(pack, slice);
         if (!micro_batch.is_in_batch) continue;
@@ -58,7 +58,7 @@ Status ShardedRows::Update(const Pack& pack, bool are_finite) {
   uint64_t left_out = 0;
   Status status = StepRows(features_, std::move(runs), are_finite, &left_out);
   // All ranks leave the same replicated ids out: the first one counts them.
-  if (pack.is_replicated && exchange_->rank() > 0) left_out = 0;
+  if (pack.is_replicated && exchange()->rank() > 0) left_out = 0;
   left_out_.fetch_add(left_out, std::memory_order_relaxed);
   return status;
 }

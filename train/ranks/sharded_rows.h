@@ -19,12 +19,12 @@ namespace embank {
 class ShardedRows : public SparseRows {
  public:
   // All tables are of the store of this rank. `slices` are those of the pass. Rows and sums travel
-  // as `wire` (float_exchange.h). The exchange outlives it.
-  ShardedRows(std::vector<EmbeddingFeature> features, SliceRange slices, Exchange* exchange,
-              ValueType wire = ValueType::kF32);
+  // as `wire` (float_exchange.h). The exchanges outlive it.
+  ShardedRows(std::vector<EmbeddingFeature> features, SliceRange slices,
+              const RowExchanges& exchanges, ValueType wire = ValueType::kF32);
 
   uint32_t OwnersOf(size_t feature) const override {
-    return features_[feature].is_replicated ? 1 : exchange_->ranks();
+    return features_[feature].is_replicated ? 1 : exchange()->ranks();
   }
   bool has_link() const override { return true; }
   bool IsPooled(size_t feature) const override { return features_[feature].is_pooled; }
@@ -37,6 +37,7 @@ class ShardedRows : public SparseRows {
   uint64_t left_out() const override { return left_out_.load(std::memory_order_relaxed); }
 
  private:
+  const Exchange* exchange() const { return exchanges_.lookups; }
   // A pack by its first feature, a micro-batch by its first slice.
   struct MicroBatch {
     PackExchange exchange;
@@ -48,7 +49,7 @@ class ShardedRows : public SparseRows {
 
   const std::vector<EmbeddingFeature> features_;
   const SliceRange slices_;
-  Exchange* const exchange_;
+  const RowExchanges exchanges_;
   std::vector<MicroBatch> micro_batches_;
   std::atomic<uint64_t> left_out_{0};
 };
