@@ -23,7 +23,7 @@ fi
 
 # The options of the training go to no other run.
 data='' columns=''
-bench_options=()
+bench_options=() figures=()
 while [[ $# -gt 0 ]]; do
   case $1 in
     --data | --columns)
@@ -147,6 +147,17 @@ WORDS
   cmp "$trained.one" "$trained.two"
   printf 'The weights of two ranks are those of one, bit for bit.\n'
   rm -f "$trained.one" "$trained.two"
+  say "staleness: embank-train --staleness 4, against none, with rows on disk"
+  rate_and_auc='s/.*"samples_per_second": ([0-9]+).*"eval_auc": ([0-9.]{6}).*/\1 \2/'
+  for staleness in 0 4; do
+    rm -rf "$trained"
+    "$train" "${log_options[@]}" --dram-mib 32 --path "$trained" --staleness "$staleness" \
+      --json "$trained.$staleness" > /dev/null
+    figures[staleness]=$(sed -E "$rate_and_auc" "$trained.$staleness")
+    rm -f "$trained.$staleness"
+  done
+  printf 'Rows up to 4 steps late: %s samples/s and AUC %s, in place of %s and %s.\n' \
+    ${figures[4]} ${figures[0]}
 fi
 rm -rf "$trained"
 

@@ -95,6 +95,10 @@ enum class SeededBug {
   kNewestBySequence,          // a rank goes on at its newest checkpoint, whatever its step
   kPaddingNotZeroed,          // a part is sent with bytes of an earlier batch
   kEmptyPartSkipped,          // a rank that sends nothing does not come to an exchange
+  // Rows of several batches under way.
+  kStalenessUnbounded,     // a lookup may miss any number of updates
+  kUpdatesOutOfOrder,      // of two updates that wait, the later one is made
+  kPendingUpdatesSkipped,  // a deterministic lookup does not wait for the updates before it
   // Numbers.
   kNotFiniteStepMade,      // a step is made though its results are not finite
   kGradientCallsNotSaved,  // a checkpoint leaves the number of gradient calls out

@@ -49,7 +49,7 @@ Status TrainRank(const TrainerOptions& options, Exchange* exchange, RankBytesFig
   for (uint32_t step = 0; step < kPlannedAfter + kSteps; ++step) {
     EMBANK_RETURN_IF_ERROR(generator->Next(options.batch, &batch).status());
     measured.Take();
-    const size_t packs = trainer->plan().packs().size();
+    const size_t packs = trainer->pass()->plan().packs().size();
     EMBANK_RETURN_IF_ERROR(trainer->Step(batch, &logits).status());
     if (step < kPlannedAfter) continue;
     AddStep(measured.Take(), packs, trainer->pass()->dense().buckets(), figure);

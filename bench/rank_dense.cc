@@ -83,7 +83,7 @@ class DenseRun {
     const uint64_t begin_ns = SteadyClock()->NowNs();
     OperationGraph graph;
     AddOperations(where, &graph);
-    EMBANK_RETURN_IF_ERROR(graph.Run(executor_.get(), nullptr));
+    EMBANK_RETURN_IF_ERROR(graph.Run(executor_.get()));
     *us = static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-3;
     return OkStatus();
   }

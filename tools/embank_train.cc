@@ -89,8 +89,8 @@ class Ablation {
     TrainerOptions& trainer = command.trainer;
     if (!packs) trainer.packs.rule = PackRule::kNone;
     trainer.micro_batches = interleaves ? std::max(2u, trainer.micro_batches) : 1;
-    trainer.groups = interleaves ? std::max(2u, trainer.groups) : 1;
-    if (!interleaves) trainer.micro_batch_bytes = trainer.group_bytes = 0;
+    trainer.packs.groups = interleaves ? std::max(2u, trainer.packs.groups) : 1;
+    if (!interleaves) trainer.micro_batch_bytes = trainer.packs.group_bytes = 0;
     if (!caches) {
       trainer.store.hbm_bytes = 0;
       trainer.store.warmup_iters = trainer.store.flush_iters = 0;
@@ -247,6 +247,7 @@ std::string_view OptionOf(std::string_view message) {
       {"seed", "--seed"},
       {"slices", "--slices"},
       {"ssd_bytes", "--ssd-mib"},
+      {"staleness", "--staleness"},
       {"the checkpoint is of", "--path"},
       {"the data have no id features", "--columns"},
       {"the dim of", "--dim"},

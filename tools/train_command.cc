@@ -10,6 +10,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "tools/emulated_waits.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
 #include "train/data/id_reader.h"
@@ -119,6 +120,7 @@ Status TakeWords(TrainCommand* command) {
                           ValueOf("--schedule", command->schedule, kSchedules));
   EMBANK_ASSIGN_OR_RETURN(trainer.ranks.wire,
                           ValueOf("--wire-type", command->wire_type, kWireTypes));
+  EMBANK_ASSIGN_OR_RETURN(trainer.before_operation, EmulatedWaits(command->emulate));
   return OkStatus();
 }
 
@@ -251,6 +253,7 @@ Status TakeTrainedModel(const std::string& path, TrainCommand* command) {
   trainer.seed = known.seed;
   trainer.ranks = known.ranks;
   command->wire_type = WordOf(known.ranks.wire, kWireTypes);
+  trainer.hybrid.staleness = known.hybrid.staleness;
   return OkStatus();
 }
 
@@ -346,7 +349,7 @@ Status Complete(TrainCommand* command) {
   if (command->no_packing) command->trainer.packs.rule = PackRule::kNone;
   EMBANK_ASSIGN_OR_RETURN(command->trainer.micro_batch_bytes,
                           Bytes("--micro-batch-kib", command->micro_batch_kib, 10));
-  EMBANK_ASSIGN_OR_RETURN(command->trainer.group_bytes,
+  EMBANK_ASSIGN_OR_RETURN(command->trainer.packs.group_bytes,
                           Bytes("--group-kib", command->group_kib, 10));
   EMBANK_RETURN_IF_ERROR(TakeColumns(command));
   EMBANK_RETURN_IF_ERROR(TakeFiles(command));
@@ -362,6 +365,38 @@ Status Complete(TrainCommand* command) {
   store.worker_threads = command->trainer.threads;
   command->trainer.on_full = command->forget ? OnFull::kForget : OnFull::kRefuse;
   return OkStatus();
+}
+
+// Those of ranks, and of steps that overlap.
+void AddRankOptions(CLI::App* app, TrainCommand* command) {
+  TrainerOptions& trainer = command->trainer;
+  app->add_option("--ranks", command->ranks,
+                  "trainers in this process, each with a part of the rows; or start the command "
+                  "with mpirun")
+      ->capture_default_str();
+  app->add_option("--replicate", trainer.ranks.replicated,
+                  "tables of which each rank has all rows, by the names of their id features");
+  app->add_option("--pool-at-owner", trainer.ranks.pooled,
+                  "tables whose bags are summed by the ranks that own the rows, by the names of "
+                  "their id features");
+  app->add_option("--wire-type", command->wire_type,
+                  "of rows and their gradients between ranks: f32 or f16, which rounds them")
+      ->capture_default_str();
+  app->add_flag("--sums-after-backward", trainer.ranks.sums_after_backward,
+                "dense sums travel after the backward pass, in place of beside it");
+  app->add_option("--staleness", trainer.hybrid.staleness,
+                  "steps whose updates of rows a lookup may miss: rows are looked up and updated "
+                  "beside the dense part of other steps")
+      ->capture_default_str();
+  app->add_flag("--deterministic", trainer.hybrid.deterministic,
+                "with --staleness N: each lookup misses the updates of just N steps, so that the "
+                "same run gives the same bits again");
+  app->add_option("--emulate", command->emulate,
+                  "waits in milliseconds before operations, as slower disks and links have: "
+                  "Gather=10,AllReduce=2.5");
+  app->add_option("--rank-seconds", command->rank_seconds,
+                  "that a rank waits for another one before it ends the job")
+      ->capture_default_str();
 }
 
 void AddOptions(CLI::App* app, TrainCommand* command) {
@@ -395,26 +430,13 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
       ->capture_default_str();
   app->add_option("--micro-batch-kib", command->micro_batch_kib,
                   "rows and vectors of a micro-batch; the number of them follows from it");
-  app->add_option("--groups", trainer.groups, "of packs, which share no resource at one moment")
+  app->add_option("--groups", trainer.packs.groups,
+                  "of packs, which share no resource at one moment")
       ->capture_default_str();
   app->add_option("--group-kib", command->group_kib,
                   "rows of a group that a step fetches; the groups follow from it");
   app->add_option("--exclude", trainer.packs.excluded, "id features whose rows wait for no group");
-  app->add_option("--ranks", command->ranks,
-                  "trainers in this process, each with a part of the rows; or start the command "
-                  "with mpirun")
-      ->capture_default_str();
-  app->add_option("--replicate", trainer.ranks.replicated,
-                  "tables of which each rank has all rows, by the names of their id features");
-  app->add_option("--pool-at-owner", trainer.ranks.pooled,
-                  "tables whose bags are summed by the ranks that own the rows, by the names of "
-                  "their id features");
-  app->add_option("--wire-type", command->wire_type,
-                  "of rows and their gradients between ranks: f32 or f16, which rounds them")
-      ->capture_default_str();
-  app->add_option("--rank-seconds", command->rank_seconds,
-                  "that a rank waits for another one before it ends the job")
-      ->capture_default_str();
+  AddRankOptions(app, command);
   app->add_option("--warmup-steps", trainer.warmup_steps, "that count ids before packs are split")
       ->capture_default_str();
   app->add_flag("--ablation", command->ablation,

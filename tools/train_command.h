@@ -55,6 +55,7 @@ struct TrainCommand {
   std::string schedule = "constant";
   std::string wire_type = "f32";
   std::string trace;
+  std::string emulate;         // waits before operations (tools/emulated_waits.h)
   uint32_t ranks = 1;          // threads of this process; under mpirun it says how many
   uint64_t rank_seconds = 60;  // that a rank waits for another one
   std::string job_path;        // the directory above those of all ranks; empty: there is one rank

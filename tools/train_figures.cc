@@ -95,8 +95,8 @@ TrainWork CountWork(Trainer* trainer) {
   for (const RowLog* const log : trainer->store().logs()->all()) {
     work.rows_read += log->counters().read_rows;
   }
-  work.operations = trainer->trace()->operations();
-  work.split = trainer->seconds();
+  work.operations = trainer->pass()->trace()->operations();
+  work.split = trainer->pass()->seconds();
   return work;
 }
 

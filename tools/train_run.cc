@@ -20,6 +20,7 @@
 #include "tools/progress_text.h"
 #include "tools/rank_output.h"
 #include "tools/row_checksum.h"
+#include "tools/staleness_text.h"
 #include "tools/text_file.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
@@ -36,9 +37,9 @@ namespace {
 
 constexpr double kSecondsPerLine = 2.0;
 // A trace has two steps of two graphs each. They come after kTracedStep steps, or are the first
-// ones of a shorter run.
+// ones of a shorter run. Where steps overlap, it has as many more as do, of three graphs each.
 constexpr uint64_t kTracedStep = 120;
-constexpr uint32_t kTracedGraphs = 2 * 2;
+uint32_t TracedGraphs(uint32_t staleness) { return staleness == 0 ? 2 * 2 : 3 * (staleness + 2); }
 
 // Writes the dense parameters as little-endian float32 numbers.
 Status WriteWeights(std::span<const float> weights, const std::string& path) {
@@ -169,13 +170,15 @@ Status TrainRun::GoOn() {
 
 Status TrainRun::TrainAndReport() {
   EMBANK_RETURN_IF_ERROR(GoOn());
-  if (!command_.trace.empty()) trainer_->trace()->KeepIntervals(kTracedGraphs);
+  if (!command_.trace.empty())
+    trainer_->pass()->trace()->KeepIntervals(TracedGraphs(command_.trainer.hybrid.staleness));
   EMBANK_RETURN_IF_ERROR(Train());
   TakeFigures();
   if (log_ != nullptr) PrintBroken(Broken());
   if (command_.ablation || command_.copies_up_to) return failure_;
   if (!command_.trace.empty()) {
-    EMBANK_RETURN_IF_ERROR(WriteText(TracePicture(trainer_->trace()->intervals()), command_.trace));
+    EMBANK_RETURN_IF_ERROR(
+        WriteText(TracePicture(trainer_->pass()->trace()->intervals()), command_.trace));
   }
   Print();
   if (!command_.weights.empty()) {
@@ -251,41 +254,38 @@ void TrainRun::TakeFigures() {
 Status TrainRun::Train() {
   fraction_ = source_->FractionRead();
   BeginTiming();
-  BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch);
+  BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch,
+                     command_.trainer.hybrid.staleness + 1);
   // A run in memory has nothing to save: a signal ends it.
   const bool takes_signals = exchange_ == nullptr || command_.takes_signals;
   if (trainer_->store().checkpoints() != nullptr && takes_signals) signals_.emplace();
   if (trainer_->steps() > 0) saved_step_ = trainer_->steps();
   position_ = batches.position();
   if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate();
+  Status of_data;
   while (!IsDone()) {
-    const StatusOr<const ClickBatch*> next = batches.Next();
-    // A signal has ended the wait for lines of a pipe.
-    if (IsCancelled(next.status())) break;
-    failure_ = next.status();
-    if (!next.ok()) break;
-    const ClickBatch* const batch = *next;
-    if (batch == nullptr) {
-      if (trainer_->steps() == 0) return NoSample("--data", command_.data, "training");
-      if (steps_ == 0) {
-        std::fputs("all of the data have been trained: give other data, or more --epochs\n", Err());
-      }
-      break;
-    }
-    fraction_ = batches.FractionRead();
-    failure_ = Step(*batch);
+    of_data.Update(BeginSteps(&batches));
+    if (begun_.empty()) break;
+    failure_ = EndStep();
     // It changed nothing: the steps before it are saved, and a resumed run comes to it again.
     if (IsOutOfRange(failure_)) break;
     EMBANK_RETURN_IF_ERROR(failure_);
-    position_ = batches.position();
-    const bool is_due =
-        command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
-    if (is_due) {
+    if (IsCheckpointDue(trainer_->steps())) {
       EMBANK_RETURN_IF_ERROR(trainer_->StartCheckpoint(position_));
       saved_step_ = trainer_->steps();
     }
     if (evaluations_.IsDue(trainer_->steps())) Evaluate();
   }
+  const Status dropped = trainer_->DropSteps();
+  if (has_ended_ && of_data.ok() && trainer_->steps() == 0) {
+    return NoSample("--data", command_.data, "training");
+  }
+  if (has_ended_ && of_data.ok() && steps_ == 0) {
+    std::fputs("all of the data have been trained: give other data, or more --epochs\n", Err());
+  }
+  // A signal has ended the wait for lines of a pipe.
+  if (!IsCancelled(of_data)) failure_.Update(of_data);
+  EMBANK_RETURN_IF_ERROR(dropped);
   if (trainer_->steps() == 0) EMBANK_RETURN_IF_ERROR(failure_);
   if (IsStopped()) NoteSignal("makes its checkpoint; a second signal ends this at once");
   // An update of rows that failed in the last step is in no later vote. Where the data of this rank
@@ -329,18 +329,46 @@ bool TrainRun::IsDone() const {
          !failure_.ok() || evaluations_.IsOver();
 }
 
-Status TrainRun::Step(const ClickBatch& batch) {
+// A checkpoint or an evaluation has all updates of the steps before it, and no lookup of later ones
+// has begun: a run that goes on from there does what this one does.
+bool TrainRun::MayBegin() const {
+  if (has_ended_ || begun_.size() > command_.trainer.hybrid.staleness) return false;
+  const uint64_t before = trainer_->steps() + begun_.size();
+  if (begun_.empty()) return true;
+  return !IsCheckpointDue(before) && !evaluations_.IsDue(before) &&
+         (!command_.steps || before < *command_.steps);
+}
+
+// Begins as many steps as may be under way. A failure of the data ends no step that was begun.
+Status TrainRun::BeginSteps(BatchAhead* batches) {
+  while (MayBegin()) {
+    const StatusOr<const ClickBatch*> next = batches->Next();
+    Status status = next.status();
+    has_ended_ = !status.ok() || *next == nullptr;
+    if (!has_ended_) status = trainer_->BeginStep(**next);
+    has_ended_ |= !status.ok();
+    if (has_ended_) return status;
+    begun_.push_back({*next, batches->position(), batches->FractionRead()});
+  }
+  return OkStatus();
+}
+
+Status TrainRun::EndStep() {
+  const Begun begun = begun_.front();
+  begun_.pop_front();
   TellZeroRates();
   TakeSignal();
   std::vector<float> logits;
-  const StatusOr<double> loss = trainer_->Step(batch, &logits);
-  if (IsOutOfRange(loss.status())) return SaveBatch(batch, loss.status());
+  const StatusOr<double> loss = trainer_->EndStep(&logits);
+  if (IsOutOfRange(loss.status())) return SaveBatch(*begun.batch, loss.status());
   EMBANK_RETURN_IF_ERROR(loss.status());
-  scores_.Add(logits, batch.labels);
+  scores_.Add(logits, begun.batch->labels);
+  position_ = begun.position;
+  fraction_ = begun.fraction;
   ++steps_;
   // The warm-up is over, and caches are warm.
   if (steps_ == kTracedStep && !command_.trace.empty()) {
-    trainer_->trace()->KeepIntervals(kTracedGraphs);
+    trainer_->pass()->trace()->KeepIntervals(TracedGraphs(command_.trainer.hybrid.staleness));
   }
   if (trainer_->steps() == command_.untimed_steps) BeginTiming();
   Show();
@@ -450,8 +478,8 @@ void TrainRun::Print() const {
   std::fprintf(Out(), "  seconds        lookup %.2f, dense %.2f, gradients %.2f, all %.2f\n",
                split.lookup, split.dense, split.gradients, figures_.seconds);
   std::fprintf(Out(), "  operations     %.1f per step, %zu packs, %zu micro-batches\n",
-               figures_.operations_per_step, trainer_->plan().packs().size(),
-               trainer_->plan().micro_batches().size());
+               figures_.operations_per_step, trainer_->pass()->plan().packs().size(),
+               trainer_->pass()->plan().micro_batches().size());
   std::fprintf(Out(), "  rows           %s\n", TextOf(figures_.rows, store).c_str());
   if (!trainer_->store().logs()->empty()) {
     std::fprintf(Out(), "  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
@@ -462,6 +490,7 @@ void TrainRun::Print() const {
                  static_cast<unsigned long long>(left.rows),
                  static_cast<unsigned long long>(left.dense_steps));
   }
+  std::fputs(StalenessText(*trainer_, command_.trainer.hybrid).c_str(), Out());
   const TierAnswers& answers = figures_.answers;
   std::fprintf(Out(), "  hit ratio      %s of %llu lookups; %.3f new\n",
                TextOf(answers, store).c_str(), static_cast<unsigned long long>(answers.lookups),
@@ -536,13 +565,14 @@ Status TrainRun::WriteJson() const {
             ", \"pmem\": ", rows.pmem, ", \"ssd\": ", rows.ssd, "}");
   StrAppend(&text, ", \"operations_per_step\": ", figures_.operations_per_step,
             ", \"rows_read_per_step\": ", figures_.rows_read_per_step, ", \"packs\": ", packs(),
-            ", \"micro_batches\": ", trainer_->plan().micro_batches().size());
+            ", \"micro_batches\": ", trainer_->pass()->plan().micro_batches().size());
   StrAppend(&text, ", \"weights_crc32c\": ", WeightsCrc32c());
   if (exchange_ != nullptr) {
     const RankTeam::DenseBytes bytes = trainer_->team()->dense_bytes();
     StrAppend(&text, ", \"ranks\": ", exchange_->ranks(), ", \"link_seconds\": ", split.link,
               ", \"dense_sum_bytes\": ", bytes.all, ", \"early_dense_sum_bytes\": ", bytes.early);
   }
+  text += StalenessJson(*trainer_, command_.trainer.hybrid);
   if (!stopped_by_.empty()) StrAppend(&text, ", \"stopped_by\": \"", stopped_by_, "\"");
   const Trainer::LeftOut left_out = trainer_->left_out();
   StrAppend(&text, ", \"not_finite\": {\"rows\": ", left_out.rows,

@@ -3,6 +3,7 @@
 #define EMBANK_TOOLS_TRAIN_RUN_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "tools/stop_signals.h"
 #include "tools/train_command.h"
 #include "tools/train_figures.h"
+#include "train/batch_ahead.h"
 #include "train/data/click_reader.h"
 #include "train/ranks/exchange.h"
 #include "train/samples/epochs.h"
@@ -43,7 +45,7 @@ class TrainRun {
   // The numbers of the steps' lookup batches.
   uint64_t lookup_batches() const;
   size_t id_features() const { return source_->columns().ids.size(); }
-  size_t packs() const { return trainer_->plan().packs().size(); }
+  size_t packs() const { return trainer_->pass()->plan().packs().size(); }
 
  private:
   Status Open();
@@ -55,7 +57,18 @@ class TrainRun {
   bool CountsLines() const;
   void TellSkip() const;
   Status Train();
-  Status Step(const ClickBatch& batch);
+  // A batch whose step is begun, and the data behind it.
+  struct Begun {
+    const ClickBatch* batch;
+    DataPosition position;
+    double fraction;
+  };
+  Status BeginSteps(BatchAhead* batches);
+  bool MayBegin() const;
+  bool IsCheckpointDue(uint64_t step) const {
+    return command_.checkpoint_every > 0 && step % command_.checkpoint_every == 0;
+  }
+  Status EndStep();
   void TellZeroRates() const;
   Status SaveBatch(const ClickBatch& batch, const Status& why) const;
   Status Save();
@@ -85,6 +98,8 @@ class TrainRun {
   Evaluations evaluations_;
   Status failure_;  // what ended the training, but not its results
   std::optional<StopSignals> signals_;
+  std::deque<Begun> begun_;
+  bool has_ended_ = false;              // the data
   std::optional<uint64_t> saved_step_;  // of the last checkpoint
   DataPosition position_;               // of the data, behind the last step
   uint64_t begin_ns_ = 0;

@@ -2,21 +2,24 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 
 namespace embank {
 
-BatchAhead::BatchAhead(ClickSource* source, const Trainer* trainer, uint32_t samples)
+BatchAhead::BatchAhead(ClickSource* source, const Trainer* trainer, uint32_t samples, uint32_t kept)
     : source_(source),
       trainer_(trainer),
       samples_(samples),
-      present_{.status = {}, .position = source->position(), .fraction = 0.0, .batch = {}},
+      kept_(kept),
       executor_(MakeThreadPool(1)),
       task_(executor_->MakeBackgroundTask([this] {
         MutexLock lock(&mutex_);
         if (!is_read_) ReadNext();
         return false;
       })) {
+  EMBANK_CHECK(kept > 0);
+  kept_[0].position = source->position();
   task_->Wake();
 }
 
@@ -39,11 +42,11 @@ StatusOr<const ClickBatch*> BatchAhead::Next() {
     if (!is_read_) ReadNext();
     EMBANK_RETURN_IF_ERROR(next_.status);
     if (next_.batch.samples == 0) return nullptr;
-    std::swap(present_, next_);
+    std::swap(kept_[++calls_ % kept_.size()], next_);
     is_read_ = false;
   }
   task_->Wake();
-  return &present_.batch;
+  return &present().batch;
 }
 
 }  // namespace embank

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/status_or.h"
 #include "base/threads/background_task.h"
@@ -19,18 +20,19 @@ namespace embank {
 class BatchAhead {
  public:
   // Begins to read batches of so many samples. Both outlive it. nullptr: no rows are prefetched.
-  BatchAhead(ClickSource* source, const Trainer* trainer, uint32_t samples);
+  // The batches of the last `kept` calls of Next are valid, at least one.
+  BatchAhead(ClickSource* source, const Trainer* trainer, uint32_t samples, uint32_t kept = 1);
   BatchAhead(const BatchAhead&) = delete;
   BatchAhead& operator=(const BatchAhead&) = delete;
 
-  // Returns the next batch, which is valid until the next call, and begins to read the one behind
-  // it. nullptr: the data have ended. The statuses of ClickSource::Next.
+  // Returns the next batch, and begins to read the one behind it. nullptr: the data have ended. The
+  // statuses of ClickSource::Next.
   StatusOr<const ClickBatch*> Next();
 
   // The position of the data behind the last batch that Next returned.
-  DataPosition position() const { return present_.position; }
+  DataPosition position() const { return present().position; }
   // The part of the data that has been read up to there, 0 to 1.
-  double FractionRead() const { return present_.fraction; }
+  double FractionRead() const { return present().fraction; }
 
  private:
   struct Read {
@@ -40,13 +42,15 @@ class BatchAhead {
     ClickBatch batch;
   };
 
+  const Read& present() const { return kept_[calls_ % kept_.size()]; }
   void ReadNext() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ClickSource* const source_;
   const Trainer* const trainer_;
   const uint32_t samples_;
-  Read present_;
-  Mutex mutex_;  // whoever reads has it
+  std::vector<Read> kept_;
+  uint64_t calls_ = 0;  // of Next that returned a batch
+  Mutex mutex_;         // whoever reads has it
   Read next_ EMBANK_GUARDED_BY(mutex_);
   bool is_read_ EMBANK_GUARDED_BY(mutex_) = false;
   // Last: the task uses all of the above until it ends.

@@ -19,8 +19,8 @@
 #include "train/pipeline/operation_graph.h"
 #include "train/pipeline/operation_trace.h"
 #include "train/pipeline/sparse_rows.h"
-#include "train/ranks/exchange.h"
 #include "train/ranks/rank_team.h"
+#include "train/row_pass.h"
 #include "train/samples/click_batch.h"
 #include "train/step_plan.h"
 #include "train/trainer_options.h"
@@ -37,39 +37,42 @@ struct StepSeconds {
 };
 
 // The slices of a rank, of all those of a batch. nullptr: there is one rank.
-SliceRange OwnSlices(uint32_t slices, const Exchange* exchange);
+SliceRange OwnSlices(uint32_t slices, const RankTeam* team);
 
-// One thread, but Prefetch may run beside the others.
+// One thread.
 class BatchPass {
  public:
-  // The tables of the features are open. The exchange outlives it; nullptr: there is one rank.
+  // The tables of the features are open. A team of nullptr: there is one rank.
   BatchPass(const TrainerOptions& options, std::span<const FeatureTable> tables,
-            const std::vector<EmbeddingFeature>& features, DensePass dense_pass, Exchange* exchange,
-            std::unique_ptr<Executor> executor);
+            const std::vector<EmbeddingFeature>& features, DensePass dense_pass,
+            std::unique_ptr<RankTeam> team, std::unique_ptr<Executor> executor);
 
-  // Runs a batch forward and, if it trains, backward, up to the sums of gradients, and changes no
-  // row but its heat, and creates those that it trains. `logits` gets one for each sample. Returns
-  // the sum of the losses. With several ranks they vote behind it: logits, losses and statuses are
-  // those of all. The statuses of LookupPacked and Exchange::Run.
-  StatusOr<double> Run(const ClickBatch& batch, uint64_t step, bool trains,
-                       std::vector<float>* logits);
+  // Begins a batch that will be trained after those under way (RowPass::Begin).
+  void Begin(const ClickBatch& batch) { rows_.Begin(batch, plan_.layout()); }
+  // Runs the oldest batch under way forward and backward, up to the sums of gradients. `logits`
+  // gets one for each sample. Returns the sum of the losses. No row of it has changed but its heat;
+  // those that did not exist have been created. With several ranks they vote behind it: logits,
+  // losses and statuses are those of all. The statuses of RowPass::WaitForLookup.
+  StatusOr<double> Run(uint64_t step, std::vector<float>* logits);
   // Sums the dense gradients of the batch. Returns whether the sums are finite.
   bool SumDenseGradients();
-  // Makes the steps of its rows. The statuses of ApplyGradientsPacked. With several ranks a failure
-  // is kept until their next vote, and the status is OK.
-  Status UpdateRows();
+  // Makes the steps of its rows (RowPass::Update).
+  Status UpdateRows(float learning_rate);
   // Makes the step of the dense parameters.
   void StepDense();
-  // Reads the rows of a batch that comes soon into memory. The statuses of PrefetchPacked.
-  Status Prefetch(const ClickBatch& batch) const;
+  // Runs a batch forward alone, where none is under way and all updates have ended: it changes no
+  // row but its heat, and creates none. Votes and statuses are those of Run.
+  Status Predict(const ClickBatch& batch, uint64_t step, std::vector<float>* logits);
 
-  // Adds the operations of a batch, forward and, if it trains, backward. Only Run can run them;
-  // anybody can schedule them.
-  void AddBatch(bool trains, OperationGraph* graph);
+  // Adds the operations of a step that begins now. They cannot run, but be scheduled.
+  void AddBatch(OperationGraph* graph);
 
-  // The number of ids that steps left out: rows that would not have been finite.
-  uint64_t left_out() const;
+  // The time of the parts of all steps so far.
   StepSeconds seconds() const;
+  RowPass& rows() { return rows_; }
+  const RowPass& rows() const { return rows_; }
+  // The rows that steps left out: with several ranks those of all, up to the last vote.
+  uint64_t left_out() const;
   RankTeam* team() const { return team_.get(); }  // nullptr: there is one rank
   DensePass& dense() { return dense_pass_; }
   const DensePass& dense() const { return dense_pass_; }
@@ -78,24 +81,30 @@ class BatchPass {
   OperationTrace* trace() { return &trace_; }
 
  private:
+  StatusOr<double> RunSlices(const RowBatch& batch, bool trains, bool has_rows, uint64_t step,
+                             std::vector<float>* logits);
   Status Vote(uint64_t step);
-  OperationBody Kept(OperationBody body);
-  OperationGraph::Id AddForward(uint32_t number, bool trains, OperationGraph* graph);
-  void AddBuckets(OperationGraph* graph);
-  void AddBackward(uint32_t number, OperationGraph::Id dense, OperationGraph* graph);
+  void AddStep(const RowBatch& batch, bool trains, bool has_rows, OperationGraph* graph);
+  OperationGraph::Id AddForward(const RowBatch& batch, uint32_t micro_batch, bool trains,
+                                bool has_rows, OperationGraph* graph);
+  void AddBuckets(const RowBatch& batch, std::span<const OperationGraph::Id> dense,
+                  OperationGraph* graph);
+  void AddBackward(const RowBatch& batch, uint32_t micro_batch, OperationGraph::Id dense,
+                   OperationGraph* graph);
   double RunSlice(uint32_t slice, uint32_t thread, bool trains, const DensePass::BucketDone& done);
 
   const uint32_t slices_;
+  const bool sums_after_backward_;
+  const OperationHook hook_;
   const std::unique_ptr<Executor> executor_;
   const std::unique_ptr<RankTeam> team_;
-  const std::unique_ptr<SparseRows> rows_;
-  EmbeddingPass embedding_pass_;
   DensePass dense_pass_;
   StepPlan plan_;
   OperationTrace trace_;
-  // The batch under way.
+  // The batch whose slices run.
   struct Running {
     const ClickBatch* batch = nullptr;
+    EmbeddingPass* pass = nullptr;
     std::span<float> logits;
     std::vector<double> losses;  // of each slice
     std::atomic<uint32_t> slices_left{0};
@@ -103,6 +112,7 @@ class BatchPass {
   };
   Running running_;
   double optimizer_seconds_ = 0.0;
+  RowPass rows_;  // last: its lookups use the above
 };
 
 }  // namespace embank

@@ -51,6 +51,7 @@ constexpr std::string_view kReplicated = "replicated";
 constexpr std::string_view kPooled = "pooled";
 constexpr std::string_view kWireType = "wire type";
 constexpr std::string_view kHalves = "f16";
+constexpr std::string_view kStaleness = "staleness";
 constexpr std::string_view kSecondRules = "rules 2\n";
 
 constexpr RateCurve kCurves[] = {RateCurve::kConstant, RateCurve::kCosine, RateCurve::kStep};
@@ -93,6 +94,9 @@ std::string SettingLines(const ModelText& text) {
   }
   if (text.options.ranks.wire == ValueType::kF16) {
     StrAppend(&lines, kWireType, " ", kHalves, "\n");
+  }
+  if (text.options.hybrid.staleness > 0) {
+    StrAppend(&lines, kStaleness, " ", text.options.hybrid.staleness, "\n");
   }
   lines += LinesOf(text.options.schedule);
   AppendNumbers("row", text.options.row.rule, /*may_change=*/true, &lines);
@@ -336,6 +340,9 @@ Status TakeOptions(Values* values, TrainerOptions* options) {
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("seed", &options->seed));
   EMBANK_RETURN_IF_ERROR(TakeSchedule(values, &options->schedule));
   EMBANK_RETURN_IF_ERROR(TakeRanks(values, &options->ranks));
+  if (values->Has(kStaleness)) {
+    EMBANK_RETURN_IF_ERROR(values->TakeNumber(kStaleness, &options->hybrid.staleness));
+  }
   // Version 1 has tables that refuse.
   const std::string_view on_full = values->Take("full tables").value_or("refuse");
   if (on_full != "refuse" && on_full != "forget") return MissingLine("full tables");
@@ -534,6 +541,7 @@ std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText&
     return std::string(text.options.ranks.wire == ValueType::kF16 ? kHalves : "f32");
   };
   compare("wire type", wire(from), wire(to));
+  compare("staleness", StrCat(from.options.hybrid.staleness), StrCat(to.options.hybrid.staleness));
   compare_rules("rows", from.options.row.rule, to.options.row.rule);
   compare_rules("dense parameters", from.options.dense.rule, to.options.dense.rule);
   if (!BeginWith(to.columns.data, from.columns.data)) {

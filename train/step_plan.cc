@@ -1,6 +1,7 @@
 #include "train/step_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/seeded_bug.h"
 #include "base/str_cat.h"
@@ -53,17 +54,19 @@ double StepPlan::GroupVolumeByBytes() const {
   double ids = 0.0;
   for (const FeatureTraffic& feature : traffic_) ids += static_cast<double>(feature.ids);
   const double volumes_per_float = std::max(1.0, ids) * static_cast<double>(steps_);
-  const ResourceCost memory = {.bound = static_cast<double>(options_.group_bytes),
+  const ResourceCost memory = {.bound = static_cast<double>(options_.packs.group_bytes),
                                .cost = sizeof(float) / volumes_per_float};
   return GroupCapacity({&memory, 1});
 }
 
 void StepPlan::Plan() {
   const bool is_other = Seeded(SeededBug::kPlanDiffers) && own_.begin > 0;
-  packs_ = PlanPacks(traffic_, is_other ? PackRule::kNone : options_.packs.rule);
+  auto layout = std::make_shared<StepLayout>();
+  layout->packs = PlanPacks(traffic_, is_other ? PackRule::kNone : options_.packs.rule);
   const bool is_counted = samples_ > 0;
-  groups_ = options_.group_bytes > 0 && is_counted ? GroupPacks(packs_, GroupVolumeByBytes())
-                                                   : GroupPacksInto(packs_, options_.groups);
+  layout->groups = options_.packs.group_bytes > 0 && is_counted
+                       ? GroupPacks(layout->packs, GroupVolumeByBytes())
+                       : GroupPacksInto(layout->packs, options_.packs.groups);
   micro_batches_wanted_ = options_.micro_batches;
   if (options_.micro_batch_bytes > 0 && is_counted) micro_batches_wanted_ = MicroBatchesByBytes();
   const uint32_t count = std::min({micro_batches_wanted_, kMicroBatchesMax, own_.size()});
@@ -71,11 +74,11 @@ void StepPlan::Plan() {
     Log(LogLevel::kWarning, StrCat("micro_batch_bytes asks for ", micro_batches_wanted_,
                                    " micro-batches, and a step has ", count, " at most"));
   }
-  micro_batches_.clear();
   for (uint32_t i = 0; i < count; ++i) {
     const SampleRange slices = SliceOf(own_.size(), count, i);
-    micro_batches_.push_back({own_.begin + slices.begin, own_.begin + slices.end});
+    layout->micro_batches.push_back({own_.begin + slices.begin, own_.begin + slices.end});
   }
+  layout_ = std::move(layout);
 }
 
 }  // namespace embank

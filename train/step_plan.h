@@ -4,6 +4,7 @@
 #define EMBANK_TRAIN_STEP_PLAN_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,13 @@
 #include "train/trainer_options.h"
 
 namespace embank {
+
+// How a step is done. Features of a pack are numbers among those of the plan.
+struct StepLayout {
+  std::vector<Pack> packs;
+  std::vector<uint32_t> groups;  // of each pack
+  std::vector<SliceRange> micro_batches;
+};
 
 // No bit of a result depends on it. One thread.
 class StepPlan {
@@ -24,10 +32,11 @@ class StepPlan {
   // ranks plan the same.
   void Count(const ClickBatch& batch);
 
-  std::span<const Pack> packs() const { return packs_; }
-  // The group of each pack.
-  std::span<const uint32_t> groups() const { return groups_; }
-  std::span<const SliceRange> micro_batches() const { return micro_batches_; }
+  // The layout of steps that begin now. Those that are under way keep theirs.
+  std::shared_ptr<const StepLayout> layout() const { return layout_; }
+  std::span<const Pack> packs() const { return layout_->packs; }
+  std::span<const uint32_t> groups() const { return layout_->groups; }
+  std::span<const SliceRange> micro_batches() const { return layout_->micro_batches; }
   // How many micro-batches Eq 2 asks for after the warm-up; a step has at most kMicroBatchesMax.
   uint32_t micro_batches_wanted() const { return micro_batches_wanted_; }
   bool is_warm() const { return steps_ >= options_.warmup_steps; }
@@ -45,9 +54,7 @@ class StepPlan {
   std::vector<FeatureTraffic> traffic_;  // of each feature
   uint64_t steps_ = 0;
   uint64_t samples_ = 0;
-  std::vector<Pack> packs_;
-  std::vector<uint32_t> groups_;
-  std::vector<SliceRange> micro_batches_;
+  std::shared_ptr<const StepLayout> layout_;
   uint32_t micro_batches_wanted_ = 1;
 };
 

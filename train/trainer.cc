@@ -25,8 +25,8 @@ StatusOr<ModelText> TextOfTrainer(const TrainerOptions& options, const ClickColu
   return DescribeModel(options, columns, graph);
 }
 
-Status CheckOneRank(const ModelText& last, const Exchange* exchange, const std::string& path) {
-  if (exchange != nullptr || last.rank.ranks == 1) return OkStatus();
+Status CheckOneRank(const ModelText& last, bool has_team, const std::string& path) {
+  if (has_team || last.rank.ranks == 1) return OkStatus();
   return FailedPreconditionError(StrCat(
       "path: ", path, " has the rows of rank ", last.rank.rank, " of ", last.rank.ranks,
       " alone: start as many ranks with the directory above it, or join them with embank reshard"));
@@ -96,15 +96,22 @@ Status CheckPooled(const TrainerOptions& options, uint32_t ranks) {
 
 // The settings of which the order of exchanges depends, and the build.
 std::string HowText(const TrainerOptions& options) {
-  std::string text = StrCat(
-      "batch ", options.batch, "\npack rule ", static_cast<int>(options.packs.rule),
-      "\nmicro-batches ", options.micro_batches, "\nmicro-batch bytes ", options.micro_batch_bytes,
-      "\ngroups ", options.groups, "\ngroup bytes ", options.group_bytes, "\nwarm-up steps ",
-      options.warmup_steps, "\nseed of rows ", options.store.seed, "\n");
+  std::string text =
+      StrCat("batch ", options.batch, "\npack rule ", static_cast<int>(options.packs.rule),
+             "\nmicro-batches ", options.micro_batches, "\nmicro-batch bytes ",
+             options.micro_batch_bytes, "\ngroups ", options.packs.groups, "\ngroup bytes ",
+             options.packs.group_bytes, "\nwarm-up steps ", options.warmup_steps, "\nseed of rows ",
+             options.store.seed, "\ndeterministic ", options.hybrid.deterministic ? 1 : 0, "\n");
   for (const std::string& name : options.packs.excluded) StrAppend(&text, "excluded ", name, "\n");
   StrAppend(&text, "path ", options.store.path.empty() ? "none" : "given", "\nbuild ",
             BuildOfRank(), "\n");
   return text;
+}
+
+Status CheckNoneBegun(const RowPass& rows, const char* call) {
+  if (rows.under_way() == 0) return OkStatus();
+  return FailedPreconditionError(
+      StrCat(rows.under_way(), " steps are begun: end or drop them before ", call));
 }
 
 }  // namespace
@@ -121,7 +128,8 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
                           AgreeOnStart(exchange, *text, HowText(options), options.store.path));
   TrainerOptions of_rank = options;
   of_rank.store.previous = start.previous;
-  StatusOr<std::unique_ptr<Trainer>> trainer = OpenOwn(of_rank, columns, exchange,
+  auto team = std::make_unique<RankTeam>(exchange, options.hybrid.staleness > 0);
+  StatusOr<std::unique_ptr<Trainer>> trainer = OpenOwn(of_rank, columns, std::move(team),
                                                        {.rank = exchange->rank(),
                                                         .ranks = exchange->ranks(),
                                                         .job = start.job,
@@ -131,13 +139,16 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
 }
 
 StatusOr<std::unique_ptr<Trainer>> Trainer::OpenOwn(const TrainerOptions& options,
-                                                    const ClickColumns& columns, Exchange* exchange,
+                                                    const ClickColumns& columns,
+                                                    std::unique_ptr<RankTeam> team,
                                                     const RankOfJob& rank) {
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(PrepareGemm());
   EMBANK_ASSIGN_OR_RETURN(LayerGraph layers, MakeModel(options, columns));
   auto graph = std::make_unique<const LayerGraph>(std::move(layers));
-  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Store::Open(options.store, {}));
+  StoreOptions of_store = options.store;
+  if (of_store.pin_batches == 0) of_store.pin_batches = PinBatchesOf(options);
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Store::Open(of_store, {}));
   ModelText text = DescribeModel(options, columns, *graph);
   text.rank = rank;
   EMBANK_ASSIGN_OR_RETURN(const std::optional<ModelText> last, ReadCheckpoint(*store));
@@ -147,7 +158,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::OpenOwn(const TrainerOptions& option
   }
   // Before tables and memory of this model: they may not fit beside those of another one.
   if (last) EMBANK_RETURN_IF_ERROR(CheckSameModel(*last, text));
-  if (last) EMBANK_RETURN_IF_ERROR(CheckOneRank(*last, exchange, options.store.path));
+  if (last) EMBANK_RETURN_IF_ERROR(CheckOneRank(*last, team != nullptr, options.store.path));
   std::unique_ptr<Executor> executor = MakeThreadPool(
       WorkerThreads({.worker_threads = options.threads, .path = {}, .pmem_path = {}}));
   const std::vector<FeatureTable> features = TablesOf(options, columns);
@@ -159,10 +170,11 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::OpenOwn(const TrainerOptions& option
   EMBANK_ASSIGN_OR_RETURN(DenseRows dense_rows, DenseRows::Open(store.get()));
   EMBANK_ASSIGN_OR_RETURN(
       DensePass dense_pass,
-      DensePass::Create(options, graph.get(), OwnSlices(options.slices, exchange).size(),
+      DensePass::Create(options, graph.get(), OwnSlices(options.slices, team.get()).size(),
                         executor->concurrency()));
-  auto pass = std::make_unique<BatchPass>(options, features, EmbeddingFeatures(features, tables),
-                                          std::move(dense_pass), exchange, std::move(executor));
+  auto pass =
+      std::make_unique<BatchPass>(options, features, EmbeddingFeatures(features, tables),
+                                  std::move(dense_pass), std::move(team), std::move(executor));
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(text), options, std::move(graph),
                                                std::move(store), std::move(tables), std::move(pass),
                                                std::move(dense_rows)));
@@ -197,7 +209,9 @@ Status Trainer::StartCheckpoint(DataPosition position) {
   if (store_->checkpoints() == nullptr) {
     return FailedPreconditionError("the store has no path: it is in memory only");
   }
-  const Status finished = FinishOwnCheckpoint();
+  EMBANK_RETURN_IF_ERROR(CheckNoneBegun(rows(), "a checkpoint"));
+  Status finished = pass_->rows().WaitForUpdates();
+  finished.Update(FinishOwnCheckpoint());
   // Behind the end of the former one on all ranks: they keep two each, of which one is common.
   EMBANK_RETURN_IF_ERROR(Seeded(SeededBug::kCheckpointWithoutBarrier) ? finished
                                                                       : Agreed(finished));
@@ -256,17 +270,16 @@ Status Trainer::CheckSamples(const ClickBatch& batch) const {
 }
 
 // The number of steps is that of the whole training, so that a resumed one goes on in its schedule.
-Status Trainer::SetRates() {
-  if (options_.schedule == RateSchedule{}) return OkStatus();
+// Returns that of rows.
+float Trainer::SetRates() {
+  const float rate = options_.row.rule.learning_rate;
+  if (options_.schedule == RateSchedule{}) return rate;
   const float factor = RateFactor(options_.schedule, steps_);
   pass_->dense().set_learning_rate(options_.dense.rule.learning_rate * factor);
-  UpdateRule rule = options_.row.rule;
-  rule.learning_rate *= factor;
-  for (Table* const table : tables_) EMBANK_RETURN_IF_ERROR(SetRule(rule, table));
-  return OkStatus();
+  return rate * factor;
 }
 
-StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logits) {
+Status Trainer::BeginStep(const ClickBatch& batch) {
   if (options_.store.read_only) {
     return FailedPreconditionError("the store is read-only: the trainer predicts alone");
   }
@@ -274,14 +287,41 @@ StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logi
   if (batch.labels.empty()) {
     return InvalidArgumentError("the batch has no labels, and a step needs them");
   }
-  EMBANK_ASSIGN_OR_RETURN(const double sum, pass_->Run(batch, steps_, /*trains=*/true, logits));
+  if (rows().under_way() > options_.hybrid.staleness) {
+    return FailedPreconditionError(StrCat("staleness is ", options_.hybrid.staleness, ", and ",
+                                          rows().under_way(), " steps are begun: end one first"));
+  }
+  pass_->Begin(batch);
+  return OkStatus();
+}
+
+Status Trainer::DropSteps() {
+  pass_->rows().Drop();
+  return pass_->rows().WaitForUpdates();
+}
+
+StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logits) {
+  EMBANK_RETURN_IF_ERROR(BeginStep(batch));
+  return EndStep(logits);
+}
+
+StatusOr<double> Trainer::EndStep(std::vector<float>* logits) {
+  if (rows().under_way() == 0) return FailedPreconditionError("no step is begun");
+  StatusOr<double> loss = MakeStep(logits);
+  if (!loss.ok()) pass_->rows().Drop();
+  return loss;
+}
+
+StatusOr<double> Trainer::MakeStep(std::vector<float>* logits) {
+  const ClickBatch& batch = *pass_->rows().oldest()->batch;
+  EMBANK_ASSIGN_OR_RETURN(const double sum, pass_->Run(steps_, logits));
   const double loss = sum / batch.samples;
   if (!std::isfinite(loss)) {
     return OutOfRangeError(StrCat("the loss of step ", steps_ + 1, " is not finite"));
   }
-  EMBANK_RETURN_IF_ERROR(SetRates());
+  const float rate_of_rows = SetRates();
   const bool is_finite = pass_->SumDenseGradients();
-  EMBANK_RETURN_IF_ERROR(pass_->UpdateRows());
+  EMBANK_RETURN_IF_ERROR(pass_->UpdateRows(rate_of_rows));
   if (is_finite) {
     pass_->StepDense();
   } else {
@@ -294,12 +334,14 @@ StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logi
 
 Status Trainer::Predict(const ClickBatch& batch, std::vector<float>* logits) {
   EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
-  return pass_->Run(batch, steps_, /*trains=*/false, logits).status();
+  EMBANK_RETURN_IF_ERROR(CheckNoneBegun(rows(), "a prediction"));
+  EMBANK_RETURN_IF_ERROR(pass_->rows().WaitForUpdates());
+  return pass_->Predict(batch, steps_, logits);
 }
 
 Status Trainer::Prefetch(const ClickBatch& batch) const {
   EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
-  return pass_->Prefetch(batch);
+  return pass_->rows().Prefetch(batch);
 }
 
 }  // namespace embank

@@ -49,32 +49,43 @@ class Trainer {
                                                  const ClickColumns& columns,
                                                  Exchange* exchange = nullptr);
 
-  // Makes a step with a batch of at most options.batch samples, at least one. Returns the mean of
-  // the losses before the step. `logits` gets one for each sample.
+  // Begins the step of a batch of at most options.batch samples, at least one: its rows are looked
+  // up from now on, beside the steps that were begun before it. The batch outlives its step.
+  // INVALID_ARGUMENT: the batch has too many samples or none, no labels, or its parts do not go
+  // together (CheckBatch). FAILED_PRECONDITION: options.staleness + 1 steps are begun, or the store
+  // is read-only. Nothing was done then.
+  Status BeginStep(const ClickBatch& batch);
+  // Ends the step that was begun first. Returns the mean of the losses before it. `logits` gets one
+  // for each sample. The update of its rows ends later, where the staleness is above 0.
   // Where gradients are not finite, the dense parameters or the rows of these gradients stay as
   // they are, and are counted (left_out).
   // OUT_OF_RANGE: the loss is not finite; nothing was changed but created rows.
-  // INVALID_ARGUMENT: the batch has too many samples or none, no labels, or its parts do not
-  // go together (CheckBatch); nothing was changed.
-  // The statuses of LookupPacked and ApplyGradientsPacked: the step may be done in part. Open the
-  // trainer again: it goes on at its last checkpoint.
-  // FAILED_PRECONDITION: the store is read-only; nothing was done.
+  // FAILED_PRECONDITION: no step is begun.
+  // The statuses of LookupPacked and ApplyGradientsPacked, also of an earlier step: it may be done
+  // in part. Open the trainer again: it goes on at its last checkpoint.
   // A failure of one rank is that of all, with its number, after the same step or in the next call.
+  // After a failure no step is begun any more.
+  StatusOr<double> EndStep(std::vector<float>* logits);
+  // Does both. Its statuses are theirs.
   StatusOr<double> Step(const ClickBatch& batch, std::vector<float>* logits);
+  // Forgets the steps that are begun, and waits for the updates of those that ended. The statuses
+  // of ApplyGradientsPacked.
+  Status DropSteps();
   // Computes logits, and changes no row but its heat. Ids that were never trained have their first
-  // values. The samples need no labels. INVALID_ARGUMENT as for Step, and the statuses of
-  // LookupPacked.
+  // values. The samples need no labels. INVALID_ARGUMENT as for BeginStep, FAILED_PRECONDITION: a
+  // step is begun. The statuses of LookupPacked, and of ApplyGradientsPacked of earlier steps.
   Status Predict(const ClickBatch& batch, std::vector<float>* logits);
-  // Reads the rows of a batch that comes soon into memory. INVALID_ARGUMENT as for Step, and the
-  // statuses of PrefetchPacked.
+  // Reads the rows of a batch that comes soon into memory. INVALID_ARGUMENT as for BeginStep, and
+  // the statuses of PrefetchPacked.
   Status Prefetch(const ClickBatch& batch) const;
 
   // Begins to make rows, dense parameters, the number of steps and the position of the data durable
   // together, as they are now; steps go on meanwhile. Finishes an earlier checkpoint first.
-  // FAILED_PRECONDITION: the store has no path. The statuses of StartedCheckpoint::Start and
-  // Finish. With several ranks it waits for all of them, and first returns a failure of any, which
-  // was kept; then nothing is started. A rank on which nothing could be started keeps why, and all
-  // get it from their next call that votes: Step, StartCheckpoint or FinishCheckpoint.
+  // FAILED_PRECONDITION: the store has no path, or a step is begun. The statuses of
+  // StartedCheckpoint::Start and Finish, and of updates of earlier steps. With several ranks it
+  // waits for all of them, and first returns a failure of any, which was kept; then nothing is
+  // started. A rank on which nothing could be started keeps why, and all get it from their next
+  // call that votes: Step, StartCheckpoint or FinishCheckpoint.
   Status StartCheckpoint(DataPosition position);
   // Waits until the started checkpoint is durable, if there is one, on all ranks. The statuses of
   // StartedCheckpoint::Finish; a failure of any rank is that of all.
@@ -93,6 +104,8 @@ class Trainer {
   };
   // With several ranks those of all count, up to the last vote.
   LeftOut left_out() const { return {pass_->left_out(), left_out_dense_steps_}; }
+  // The rows of the steps that are begun and have not ended.
+  const RowPass& rows() const { return pass_->rows(); }
   // nullptr: there is one rank.
   RankTeam* team() const { return pass_->team(); }
   // Where the data go on, as the last checkpoint has it; the beginning if that was of other data.
@@ -100,11 +113,8 @@ class Trainer {
   // A phrase for each setting that has changed since the checkpoint at which the trainer went on.
   std::span<const std::string> changes() const { return changes_; }
   std::span<const float> weights() const { return pass_->dense().weights(); }
-  StepSeconds seconds() const { return pass_->seconds(); }
-  const StepPlan& plan() const { return pass_->plan(); }
-  OperationTrace* trace() { return pass_->trace(); }
-  // For schedules of its operations (BatchPass::AddBatch).
-  BatchPass* pass() { return pass_.get(); }
+  // Its plan, times and trace.
+  BatchPass* pass() const { return pass_.get(); }
   const Store& store() const { return *store_; }
   // Each once, also where several features share it.
   std::span<Table* const> tables() const { return tables_; }
@@ -114,11 +124,13 @@ class Trainer {
           std::unique_ptr<Store> store, std::vector<Table*> tables, std::unique_ptr<BatchPass> pass,
           DenseRows dense_rows);
   static StatusOr<std::unique_ptr<Trainer>> OpenOwn(const TrainerOptions& options,
-                                                    const ClickColumns& columns, Exchange* exchange,
+                                                    const ClickColumns& columns,
+                                                    std::unique_ptr<RankTeam> team,
                                                     const RankOfJob& rank);
   Status CheckSamples(const ClickBatch& batch) const;
+  StatusOr<double> MakeStep(std::vector<float>* logits);
   Status GoOnAt(const ModelText& checkpoint);
-  Status SetRates();
+  float SetRates();
   Status StartOwnCheckpoint(DataPosition position);
   Status FinishOwnCheckpoint();
   Status Agreed(const Status& status);

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/table/options.h"
+#include "store/table/pins.h"
 
 namespace embank {
 namespace {
@@ -157,7 +158,30 @@ Status CheckModel(const TrainerOptions& options, const ClickColumns& columns) {
       StrCat("model is ", model.name, ", which needs one dim for all id features"));
 }
 
+uint32_t MicroBatchesAtMost(const TrainerOptions& options) {
+  return options.micro_batch_bytes > 0 ? kMicroBatchesMax : options.micro_batches;
+}
+
+Status CheckStaleness(const TrainerOptions& options) {
+  if (options.hybrid.staleness > kStalenessMax) {
+    return InvalidArgumentError(
+        StrCat("staleness is ", options.hybrid.staleness, "; it must be 0 to ", kStalenessMax,
+               ": each step under way has memory of its own for rows and vectors"));
+  }
+  const uint32_t pins = options.store.pin_batches;
+  if (pins == 0 || pins >= PinBatchesOf(options)) return OkStatus();
+  return InvalidArgumentError(StrCat(
+      "staleness is ", options.hybrid.staleness, " with ", MicroBatchesAtMost(options),
+      " micro-batches: pin_batches is ", pins, ", and rows must stay pinned for ",
+      PinBatchesOf(options), " lookup batches; give a smaller staleness, or leave pin_batches 0"));
+}
+
 }  // namespace
+
+uint32_t PinBatchesOf(const TrainerOptions& options) {
+  static_assert((kStalenessMax + 2) * kMicroBatchesMax <= Pins::kBatchesMax);
+  return std::max(Pins::kBatches, (options.hybrid.staleness + 2) * MicroBatchesAtMost(options));
+}
 
 Status Validate(const TrainerOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckDims(options));
@@ -173,10 +197,11 @@ Status Validate(const TrainerOptions& options) {
     return InvalidArgumentError(
         StrCat("micro_batches is ", options.micro_batches, "; it must be 1 to ", kMicroBatchesMax));
   }
+  EMBANK_RETURN_IF_ERROR(CheckStaleness(options));
   if (options.ranks.wire != ValueType::kF32 && options.ranks.wire != ValueType::kF16) {
     return InvalidArgumentError("the wire type is bf16; it must be f32 or f16");
   }
-  if (options.groups == 0) return InvalidArgumentError("groups is 0; it must be at least 1");
+  if (options.packs.groups == 0) return InvalidArgumentError("groups is 0; it must be at least 1");
   if (options.row.optimizer == Optimizer::kNone) {
     return InvalidArgumentError("the rows need an optimizer");
   }

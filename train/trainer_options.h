@@ -14,13 +14,14 @@
 #include "train/dense/slices.h"
 #include "train/models/click_model.h"
 #include "train/models/layer_graph.h"
+#include "train/pipeline/operation_graph.h"
 #include "train/pipeline/pack_plan.h"
+#include "train/pipeline/row_ring.h"
 #include "train/rate_schedule.h"
 #include "train/samples/click_batch.h"
 
 namespace embank {
 
-// A prefetched row stays pinned for two steps of so many lookups (store/table/pins.h).
 inline constexpr uint32_t kMicroBatchesMax = 4;
 
 // The dim of id features where neither the options nor the model have one.
@@ -35,6 +36,18 @@ struct RuleOptions {
 struct PackOptions {
   PackRule rule = PackRule::kMean;
   std::vector<std::string> excluded;  // id features whose packs wait for no group
+  uint32_t groups = 1;                // of packs, at most
+  uint64_t group_bytes = 0;           // above 0: groups follow from Eq 3 after the warm-up
+};
+
+// Steps whose updates of rows end later (train/pipeline/row_ring.h).
+struct HybridOptions {
+  // The most steps whose updates of rows a lookup may miss: rows are looked up and updated beside
+  // the dense part of other steps. At most kStalenessMax.
+  uint32_t staleness = 0;
+  // Whether a lookup misses just the updates of that many steps before it, so that results are the
+  // same in each run; else also fewer.
+  bool deterministic = false;
 };
 
 // How tables are spread over ranks, where there are several.
@@ -47,6 +60,8 @@ struct RankOptions {
   // The type in which rows and their gradients travel: kF32, or kF16 with a factor for each block,
   // which rounds them (train/ranks/half_blocks.h).
   ValueType wire = ValueType::kF32;
+  // Whether dense sums travel after the backward pass, in place of beside it.
+  bool sums_after_backward = false;
 };
 
 struct TrainerOptions {
@@ -62,20 +77,26 @@ struct TrainerOptions {
   uint32_t batch = 1024;  // samples of a step, at most
   uint32_t threads = 0;   // of the dense part; 0: one per core
   uint64_t seed = 1;      // of the first weights; StoreOptions::seed is that of the rows
+  // Where `pin_batches` is 0, the trainer chooses it.
   StoreOptions store;
+  HybridOptions hybrid;
   RankOptions ranks;
 
   // How a step is done; its results do not depend on these (train/pipeline/README.md).
   PackOptions packs;
   uint32_t micro_batches = 1;      // of a batch, 1 to kMicroBatchesMax, at most `slices`
   uint64_t micro_batch_bytes = 0;  // above 0: their number follows from Eq 2 after the warm-up
-  uint32_t groups = 1;             // of packs, at most
-  uint64_t group_bytes = 0;        // above 0: groups follow from Eq 3 after the warm-up
   uint32_t warmup_steps = 100;     // that count ids before packs are split
+  OperationHook before_operation;  // of experiments; may be empty
 };
 
 // INVALID_ARGUMENT names the option.
 Status Validate(const TrainerOptions& options);
+
+// The lookup batches of a table that pins must outlast. A row is prefetched at most a step before
+// its lookup, and updated `staleness` steps after it; each of these has a lookup of each
+// micro-batch.
+uint32_t PinBatchesOf(const TrainerOptions& options);
 
 // A table of rows: those of an id feature of the data. Several features may have the same one.
 struct FeatureTable {

@@ -251,7 +251,7 @@ void Rmc2Step(benchmark::State& state) {
   const std::unique_ptr<Executor> executor = MakeThreadPool(kThreads);
   std::vector<Rmc2Multiplication> multiplications;
   for (uint32_t i = 0; i < kThreads; ++i) multiplications.emplace_back(slice_samples);
-  const StepSeconds before = trainer->seconds();
+  const StepSeconds before = trainer->pass()->seconds();
   uint64_t step_ns = 0, products_ns = 0;
   uint32_t next = 0;
   for (auto _ : state) {
@@ -265,7 +265,7 @@ void Rmc2Step(benchmark::State& state) {
     products_ns += SteadyClock()->NowNs() - middle_ns;
     state.SetIterationTime(static_cast<double>(middle_ns - begin_ns) * 1e-9);
   }
-  const StepSeconds after = trainer->seconds();
+  const StepSeconds after = trainer->pass()->seconds();
   const double iterations = static_cast<double>(state.iterations());
   const double products_ms = static_cast<double>(products_ns) * 1e-6 / iterations;
   const double embedding_ms =

@@ -162,6 +162,12 @@ constexpr Case kCases[] = {
     {SeededBug::kPaddingNotZeroed, "padding not zeroed", "PartBuffer.HasPartsOfWholeUnits"},
     {SeededBug::kEmptyPartSkipped, "an empty part skipped on a rank",
      "LocalExchange.ARankThatSendsNothingComesToo"},
+    {SeededBug::kStalenessUnbounded, "staleness without its bound",
+     "RowRing.StalenessHasItsBoundUnderDelays"},
+    {SeededBug::kUpdatesOutOfOrder, "updates out of order",
+     "RowRing.StalenessHasItsBoundUnderDelays"},
+    {SeededBug::kPendingUpdatesSkipped, "pending updates skipped",
+     "Staleness.WithoutStepsThatOverlapItChangesNothing"},
 #endif
 };
 

@@ -53,6 +53,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
         Columns(Log(), "label x\nid y hex")}) {
     TrainerOptions options = Options();
     options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
+    options.hybrid.staleness = 4;
     ModelText text = Describe(options, columns);
     text.steps = 12;
     text.position = {};
@@ -180,6 +181,7 @@ TEST(ModelText, AChangeOfSettingsIsTold) {
   const ModelText text = Describe(Options(), Columns(Log(), "label x"));
   TrainerOptions options = Options();
   options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
+  options.hybrid.staleness = 4;
   options.batch = 78;
   options.row.rule.learning_rate = 0.1234571f;
   options.row.rule.weight_decay = 0.5f;
@@ -194,8 +196,9 @@ TEST(ModelText, AChangeOfSettingsIsTold) {
                   "schedule of learning rates cosine to 0.1 at step 1000000000000, warm-up 5 steps "
                   "-> times 0.5 every 10 steps",
                   "replicated tables none -> user", "tables pooled at owners none -> an item",
-                  "wire type f32 -> f16", "learning rate of rows 0.1234567 -> 0.1234571",
-                  "weight decay of rows 0 -> 0.5", "learning rate of dense parameters 0.01 -> 2",
+                  "wire type f32 -> f16", "staleness 0 -> 4",
+                  "learning rate of rows 0.1234567 -> 0.1234571", "weight decay of rows 0 -> 0.5",
+                  "learning rate of dense parameters 0.01 -> 2",
                   "max gradient norm of dense parameters 0 -> 3",
                   StrCat("data ", TextOf(Log()), " -> ", TextOf(Log({{65536, 18}})))));
   // Generated data have no format.

@@ -56,7 +56,7 @@ bool RunAtOnce(const OperationLabel& a, const OperationLabel& b) {
   };
   graph.Add(a, 1, {}, meet);
   graph.Add(b, 1, {}, meet);
-  EXPECT_TRUE(graph.Run(executor.get(), nullptr).ok());
+  EXPECT_TRUE(graph.Run(executor.get()).ok());
   return met;
 }
 
@@ -91,7 +91,7 @@ TEST(OperationGraph, OperationsBeginBehindThoseBeforeThem) {
       return OkStatus();
     });
     OperationTrace trace;
-    ASSERT_TRUE(graph.Run(executor.get(), &trace).ok());
+    ASSERT_TRUE(graph.Run(executor.get(), {.trace = &trace}).ok());
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(last, 3);
     EXPECT_EQ(trace.operations(), 3u);
@@ -140,7 +140,7 @@ TEST(OperationGraph, OperationsOfTheLinkHaveOneOrderAndAThread) {
       graph.Arrive(awaiting);
       return OkStatus();
     });
-    ASSERT_TRUE(graph.Run(executor.get(), nullptr).ok());
+    ASSERT_TRUE(graph.Run(executor.get()).ok());
     EXPECT_EQ(order, (std::vector<int>{0, 1, 2})) << threads << " threads";
   }
 }
@@ -154,7 +154,7 @@ TEST(OperationGraph, AFailureEndsTheWaitForArrivals) {
     return OkStatus();
   });
   graph.Add(kIo, 1, {}, [](uint32_t, uint32_t) { return UnavailableError("no rows"); });
-  EXPECT_EQ(graph.Run(executor.get(), nullptr), UnavailableError("no rows"));
+  EXPECT_EQ(graph.Run(executor.get()), UnavailableError("no rows"));
   EXPECT_FALSE(has_run);
 }
 
@@ -177,7 +177,7 @@ TEST(OperationGraph, GroupsDoNotShareAResource) {
       return OkStatus();
     });
   }
-  ASSERT_TRUE(graph.Run(executor.get(), nullptr).ok());
+  ASSERT_TRUE(graph.Run(executor.get()).ok());
   EXPECT_EQ(wrong, 0);
 }
 
@@ -196,7 +196,7 @@ TEST(OperationGraph, BehindAFailureNoOperationBegins) {
     ++ran;
     return OkStatus();
   });
-  const Status status = graph.Run(executor.get(), nullptr);
+  const Status status = graph.Run(executor.get());
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("the second part"));
   EXPECT_EQ(ran, 0);
@@ -214,7 +214,7 @@ TEST(OperationGraph, ABodyWithoutMemoryFailsTheGraph) {
     ++ran;
     return OkStatus();
   });
-  const Status status = graph.Run(executor.get(), nullptr);
+  const Status status = graph.Run(executor.get());
   EXPECT_TRUE(IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("no memory for the operation Gather"));
   EXPECT_EQ(ran, 0);
@@ -264,7 +264,7 @@ TEST(OperationGraph, MicroBatchesOverlapOnThreads) {
     OperationGraph graph;
     AddMicroBatches(kMicroBatches, wait, &graph);
     const uint64_t begin_ns = SteadyClock()->NowNs();
-    ASSERT_TRUE(graph.Run(executor.get(), nullptr).ok());
+    ASSERT_TRUE(graph.Run(executor.get()).ok());
     best_ns = std::min(best_ns, SteadyClock()->NowNs() - begin_ns);
   }
   EXPECT_GE(best_ns, (kMicroBatches + 1) * kOperationNs);
@@ -278,7 +278,7 @@ TEST(OperationTrace, KeepsSoManyGraphs) {
   for (int i = 0; i < 4; ++i) {
     OperationGraph graph;
     graph.Add(kMemory, 3, {}, [](uint32_t, uint32_t) { return OkStatus(); });
-    ASSERT_TRUE(graph.Run(executor.get(), &trace).ok());
+    ASSERT_TRUE(graph.Run(executor.get(), {.trace = &trace}).ok());
   }
   EXPECT_EQ(trace.operations(), 4u);
   ASSERT_EQ(trace.intervals().size(), 6u);

@@ -109,6 +109,16 @@ TEST_F(MpiCommand, HasTheWeightsOfOneRank) {
   }
 }
 
+// Also of several, each with lookups ahead of updates.
+TEST_F(MpiCommand, StaleRowsHaveTheBitsOfOneRank) {
+  const std::string fresh = WeightsOf("");
+  const std::string stale = "--staleness 4 --deterministic --warmup-steps 10 ";
+  const std::string one = WeightsOf(stale);
+  EXPECT_TRUE(one != fresh);
+  EXPECT_TRUE(WeightsOf(stale + "--replicate C3", 2) == one);
+  EXPECT_TRUE(WeightsOf(stale + "--ranks 4") == one);
+}
+
 // The part of a report behind a name.
 std::string Behind(const std::string& name, const std::string& json) {
   const size_t at = json.find(name);

@@ -55,10 +55,10 @@ class Job {
   }
 
   // Returns the losses of all ranks.
-  std::vector<double> TrainTo(uint64_t step, uint64_t checkpoint_at = 0) {
+  std::vector<double> TrainTo(uint64_t step, uint64_t checkpoint_at = 0, uint32_t staleness = 0) {
     std::vector<std::vector<double>> losses(trainers_.size());
     OnThreads(trainers_.size(), [&](uint64_t rank) {
-      losses[rank] = Train(trainers_[rank].get(), step, checkpoint_at);
+      losses[rank] = Train(trainers_[rank].get(), step, checkpoint_at, staleness);
     });
     for (const std::vector<double>& of_rank : losses) EXPECT_EQ(of_rank, losses[0]);
     return losses[0];

@@ -77,39 +77,44 @@ uint64_t AnswersOf(Job* job, uint32_t ranks, Tier tier) {
 
 // Rows of all tiers, with other plans and threads. Only rows that are as large fill them in a run
 // as short.
-TEST(RankTrainer, HasTheseBitsWithAllTiers) {
-  for (const uint32_t ranks : kTieredRanks) {
-    SCOPED_TRACE(ranks);
-    TrainerOptions options = OptionsOf("dlrm");
-    options.model = ModelOfSums();
-    options.dim = 96 * ranks;
-    const auto one = OpenTrainer(options);
-    const std::vector<double> expected = Train(one.get(), kTieredSteps);
-    const ScratchDirectory directory;
-    Job job(ranks);
-    ASSERT_EQ(job.Open([&](uint32_t rank) {
-      TrainerOptions of_rank = options;
-      of_rank.micro_batches = std::min(2u, options.slices / ranks);
-      of_rank.warmup_steps = 7;
-      of_rank.threads = ranks < 4 ? 2 : 1;
-      of_rank.store.worker_threads = of_rank.threads;
-      of_rank.store.path = StrCat(directory.path(), "/", rank);
-      of_rank.store.dram_bytes = kDramBytesMin;
-      of_rank.store.pmem_path = StrCat(directory.path(), "/pmem-", rank);
-      of_rank.store.pmem_bytes = std::max(kPmemBytesMin, (uint64_t{8} << 20) / ranks);
-      of_rank.store.hbm_bytes = uint64_t{256} << 10;
-      of_rank.store.warmup_iters = 3;
-      of_rank.store.flush_iters = 5;
-      return of_rank;
-    }),
-              OkStatus());
-    EXPECT_EQ(job.TrainTo(kTieredSteps), expected);
-    job.ExpectState(one.get());
-    for (const Tier tier : {Tier::kHbm, Tier::kDram, Tier::kPmem, Tier::kSsd}) {
-      EXPECT_GT(AnswersOf(&job, ranks, tier), 0u) << static_cast<int>(tier);
-    }
+void ExpectTheseBitsWithAllTiers(uint32_t ranks, uint32_t staleness) {
+  SCOPED_TRACE(StrCat(ranks, " ranks, staleness ", staleness));
+  TrainerOptions options = OptionsOf("dlrm");
+  options.model = ModelOfSums();
+  options.dim = 96 * ranks;
+  options.hybrid = {.staleness = staleness, .deterministic = true};
+  const auto one = OpenTrainer(options);
+  const std::vector<double> expected = Train(one.get(), kTieredSteps, 0, staleness);
+  const ScratchDirectory directory;
+  Job job(ranks);
+  ASSERT_EQ(job.Open([&](uint32_t rank) {
+    TrainerOptions of_rank = options;
+    of_rank.micro_batches = std::min(2u, options.slices / ranks);
+    of_rank.warmup_steps = 7;
+    of_rank.threads = ranks < 4 ? 2 : 1;
+    of_rank.store.worker_threads = of_rank.threads;
+    of_rank.store.path = StrCat(directory.path(), "/", rank);
+    of_rank.store.dram_bytes = kDramBytesMin;
+    of_rank.store.pmem_path = StrCat(directory.path(), "/pmem-", rank);
+    of_rank.store.pmem_bytes = std::max(kPmemBytesMin, (uint64_t{8} << 20) / ranks);
+    of_rank.store.hbm_bytes = uint64_t{256} << 10;
+    of_rank.store.warmup_iters = 3;
+    of_rank.store.flush_iters = 5;
+    return of_rank;
+  }),
+            OkStatus());
+  EXPECT_EQ(job.TrainTo(kTieredSteps, 0, staleness), expected);
+  job.ExpectState(one.get());
+  for (const Tier tier : {Tier::kHbm, Tier::kDram, Tier::kPmem, Tier::kSsd}) {
+    EXPECT_GT(AnswersOf(&job, ranks, tier), 0u) << static_cast<int>(tier);
   }
 }
+
+TEST(RankTrainer, HasTheseBitsWithAllTiers) {
+  for (const uint32_t ranks : kTieredRanks) ExpectTheseBitsWithAllTiers(ranks, 0);
+}
+
+TEST(RankTrainer, HasTheseBitsWithAllTiersAndStaleRows) { ExpectTheseBitsWithAllTiers(2, 4); }
 
 TEST(RankTrainer, ReplicatesTables) {
   const auto one = OpenTrainer(OptionsOf("wide-deep"));
@@ -145,6 +150,12 @@ TEST(RankTrainer, BucketsAreSentBesideTheBackwardPass) {
     EXPECT_GT(bytes.early, 0u);
     EXPECT_LE(bytes.early, bytes.all);
   }
+  options.ranks.sums_after_backward = true;
+  Job after(2);
+  ASSERT_EQ(after.Open([&](uint32_t) { return options; }), OkStatus());
+  after.TrainTo(5);
+  EXPECT_GT(after.trainer(0)->team()->dense_bytes().all, 0u);
+  EXPECT_EQ(after.trainer(0)->team()->dense_bytes().early, 0u);
 }
 
 TEST(RankTrainer, RanksThatDifferAreNamed) {
@@ -163,7 +174,7 @@ TEST(RankTrainer, RanksThatDifferAreNamed) {
               AllOf(HasSubstr("rank 3 has \"slices 16\""), HasSubstr("rank 0 \"slices 8\"")));
   EXPECT_THAT(message(2, [](TrainerOptions* o) { o->row.rule.learning_rate = 0.5f; }),
               HasSubstr("row learning rate 0.5"));
-  EXPECT_THAT(message(2, [](TrainerOptions* o) { o->groups = 3; }), HasSubstr("groups 3"));
+  EXPECT_THAT(message(2, [](TrainerOptions* o) { o->packs.groups = 3; }), HasSubstr("groups 3"));
   EXPECT_THAT(message(2, [](TrainerOptions* o) { o->dim = 4; }), HasSubstr("C1 dim 4"));
   EXPECT_THAT(message(2, [](TrainerOptions* o) { o->batch = 0; }), HasSubstr("rank 1: batch is 0"));
   EXPECT_THAT(message(3, [](TrainerOptions*) {}),

@@ -57,11 +57,11 @@ StepWork WorkOfAStep(const std::string& schema_name, bool packing) {
   std::vector<float> logits;
   for (uint64_t step = 0; step < kWarmupSteps + kCountedSteps; ++step) {
     EXPECT_TRUE(data->Next(kBatch, &batch).ok());
-    const StepWork before = WorkUntilNow(*trainer, trainer->trace()->operations());
+    const StepWork before = WorkUntilNow(*trainer, trainer->pass()->trace()->operations());
     const AllocationFaults none(uint64_t{1} << 40, FaultKind::kOnce);
     EXPECT_TRUE(trainer->Step(batch, &logits).ok());
     const uint64_t allocations = AllocationFaults::Seen();
-    const StepWork after = WorkUntilNow(*trainer, trainer->trace()->operations());
+    const StepWork after = WorkUntilNow(*trainer, trainer->pass()->trace()->operations());
     if (step < kWarmupSteps) continue;
     work.operations += (after.operations - before.operations) / kCountedSteps;
     work.table_batches += (after.table_batches - before.table_batches) / kCountedSteps;

@@ -78,7 +78,7 @@ TEST(TrainSwitches, AreBitIdenticalOverAThousandSteps) {
     TrainerOptions options = Options();
     options.packs.rule = (bits & 1) != 0 ? PackRule::kMean : PackRule::kNone;
     options.micro_batches = (bits & 2) != 0 ? 2 : 1;
-    options.groups = options.micro_batches;
+    options.packs.groups = options.micro_batches;
     options.store.hbm_bytes = (bits & 4) != 0 ? uint64_t{64} << 10 : 0;
     options.threads = options.store.worker_threads = 1 + std::popcount(bits) % 2;
     const Result result = Train(options);
@@ -99,7 +99,7 @@ TEST(TrainSwitches, ChangeNoBitOfTheOtherModels) {
     const Result expected = Train(options);
     EXPECT_LT(expected.losses.back(), expected.losses.front());
     options.packs.rule = PackRule::kNone;
-    options.micro_batches = options.groups = 3;
+    options.micro_batches = options.packs.groups = 3;
     options.store.hbm_bytes = uint64_t{64} << 10;
     options.threads = options.store.worker_threads = 2;
     EXPECT_TRUE(Train(options) == expected) << model;
@@ -112,7 +112,7 @@ TEST(TrainSwitches, MicroBatchesAndFourTiersChangeNoBit) {
   for (const uint32_t micro_batches : {3u, 4u}) {
     TrainerOptions options = Options();
     options.micro_batches = micro_batches;
-    options.groups = 3;
+    options.packs.groups = 3;
     options.packs.excluded = {"C3", "C7"};
     options.threads = options.store.worker_threads = 2;
     options.store.path = directory.path() + StrCat("/store", micro_batches);

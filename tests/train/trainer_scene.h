@@ -51,17 +51,24 @@ inline std::unique_ptr<Trainer> OpenTrainer(const TrainerOptions& options) {
   return trainer.ok() ? *std::move(trainer) : nullptr;
 }
 
-// Trains up to a step, and returns the losses.
-inline std::vector<double> Train(Trainer* trainer, uint64_t last_step, uint64_t checkpoint_at = 0) {
+// Trains up to a step, and returns the losses. As many steps are under way as may be, but at the
+// checkpoint there is none.
+inline std::vector<double> Train(Trainer* trainer, uint64_t last_step, uint64_t checkpoint_at = 0,
+                                 uint32_t staleness = 0) {
   const auto data = Data(last_step * 100);
   EXPECT_TRUE(data->SkipTo(trainer->position()).ok());
-  BatchAhead batches(data.get(), trainer, 100);
+  BatchAhead batches(data.get(), trainer, 100, staleness + 1);
   std::vector<double> losses;
   std::vector<float> logits;
   while (trainer->steps() < last_step) {
-    const auto batch = batches.Next();
-    EXPECT_TRUE(batch.ok() && *batch != nullptr) << batch.status();
-    const StatusOr<double> loss = trainer->Step(**batch, &logits);
+    const uint64_t end = trainer->steps() < checkpoint_at ? checkpoint_at : last_step;
+    while (trainer->rows().under_way() <= staleness &&
+           trainer->steps() + trainer->rows().under_way() < end) {
+      const auto batch = batches.Next();
+      EXPECT_TRUE(batch.ok() && *batch != nullptr) << batch.status();
+      EXPECT_EQ(trainer->BeginStep(**batch), OkStatus());
+    }
+    const StatusOr<double> loss = trainer->EndStep(&logits);
     EXPECT_TRUE(loss.ok()) << loss.status();
     if (!loss.ok()) break;
     losses.push_back(*loss);
@@ -69,6 +76,7 @@ inline std::vector<double> Train(Trainer* trainer, uint64_t last_step, uint64_t 
       EXPECT_TRUE(trainer->Checkpoint(batches.position()).ok());
     }
   }
+  EXPECT_EQ(trainer->DropSteps(), OkStatus()) << "the updates of the last steps";
   return losses;
 }
 

@@ -45,10 +45,10 @@ constexpr auto kTimeOf = [](const OperationLabel& label) {
 TEST(TrainerSchedule, MicroBatchesOverlapExactly) {
   for (uint32_t m = 1; m <= 4; ++m) {
     const auto trainer = OpenTrainer(m);
-    ASSERT_EQ(trainer->plan().packs().size(), 1u);
+    ASSERT_EQ(trainer->pass()->plan().packs().size(), 1u);
     for (const uint32_t threads : {1u, 2u}) {
       OperationGraph graph;
-      trainer->pass()->AddBatch(/*trains=*/true, &graph);
+      trainer->pass()->AddBatch(&graph);
       const uint64_t operations = threads == 1 ? 2 * m : std::max(m, 2u);
       EXPECT_EQ(graph.Schedule(threads, kTimeOf), operations * kOperationNs)
           << m << " micro-batches, " << threads << " threads";
@@ -59,13 +59,13 @@ TEST(TrainerSchedule, MicroBatchesOverlapExactly) {
 TEST(TrainerSchedule, AStepRunsItsMicroBatchesAsOneGraph) {
   constexpr uint32_t kMicroBatches = 3;
   const auto trainer = OpenTrainer(kMicroBatches);
-  trainer->trace()->KeepIntervals(1);
+  trainer->pass()->trace()->KeepIntervals(1);
   ClickBatch batch;
   std::vector<float> logits;
   ASSERT_TRUE(Data()->Next(kBatch, &batch).ok());
   ASSERT_TRUE(trainer->Step(batch, &logits).ok());
   std::set<uint32_t> computed;
-  for (const OperationInterval& interval : trainer->trace()->intervals()) {
+  for (const OperationInterval& interval : trainer->pass()->trace()->intervals()) {
     if (interval.label.kind == OperationKind::kDense) computed.insert(interval.label.micro_batch);
   }
   EXPECT_EQ(computed.size(), kMicroBatches);

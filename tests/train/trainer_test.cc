@@ -87,19 +87,19 @@ TEST(Trainer, TheLossIsThatOfItsLogits) {
 TEST(Trainer, PlansPacksBehindItsWarmUp) {
   TrainerOptions options = OptionsOf("wide-deep");
   options.warmup_steps = 5;
-  options.groups = 2;
+  options.packs.groups = 2;
   options.packs.excluded = {"C3"};
   const auto trainer = OpenTrainer(options);
-  EXPECT_EQ(trainer->plan().packs().size(), 4u) << "dims 1 and 8, and C3 with both dims";
+  EXPECT_EQ(trainer->pass()->plan().packs().size(), 4u) << "dims 1 and 8, and C3 with both dims";
   Train(trainer.get(), 10);
-  EXPECT_TRUE(trainer->plan().is_warm());
-  EXPECT_EQ(trainer->plan().traffic()[0].ids, 500u);
-  EXPECT_EQ(trainer->plan().packs().size(), 5u) << "dim 8 in two packs";
-  const auto groups = trainer->plan().groups();
+  EXPECT_TRUE(trainer->pass()->plan().is_warm());
+  EXPECT_EQ(trainer->pass()->plan().traffic()[0].ids, 500u);
+  EXPECT_EQ(trainer->pass()->plan().packs().size(), 5u) << "dim 8 in two packs";
+  const auto groups = trainer->pass()->plan().groups();
   EXPECT_EQ(std::ranges::count(groups, kNoGroup), 2);
-  const uint64_t operations = trainer->trace()->operations();
+  const uint64_t operations = trainer->pass()->trace()->operations();
   Train(trainer.get(), 11);
-  EXPECT_EQ(trainer->trace()->operations() - operations, 5u * 5 + 1);
+  EXPECT_EQ(trainer->pass()->trace()->operations() - operations, 5u * 5 + 1);
 }
 
 TEST(Trainer, MicroBatchesFollowFromTheirBytes) {
@@ -108,10 +108,10 @@ TEST(Trainer, MicroBatchesFollowFromTheirBytes) {
   // 26 features of 8 floats: rows, sums, vectors and gradients of a sample take 3,328 bytes.
   options.micro_batch_bytes = 34 * 3328;
   const auto trainer = OpenTrainer(options);
-  EXPECT_EQ(trainer->plan().micro_batches().size(), 1u);
+  EXPECT_EQ(trainer->pass()->plan().micro_batches().size(), 1u);
   Train(trainer.get(), 4);
-  EXPECT_EQ(trainer->plan().micro_batches().size(), 3u);
-  EXPECT_EQ(trainer->plan().micro_batches_wanted(), 3u);
+  EXPECT_EQ(trainer->pass()->plan().micro_batches().size(), 3u);
+  EXPECT_EQ(trainer->pass()->plan().micro_batches_wanted(), 3u);
 }
 
 TEST(Trainer, MoreMicroBatchesThanAStepHasAreTold) {
@@ -120,8 +120,8 @@ TEST(Trainer, MoreMicroBatchesThanAStepHasAreTold) {
   options.micro_batch_bytes = 10 * 3328;
   const auto trainer = OpenTrainer(options);
   Train(trainer.get(), 4);
-  EXPECT_EQ(trainer->plan().micro_batches().size(), kMicroBatchesMax);
-  EXPECT_EQ(trainer->plan().micro_batches_wanted(), 10u);
+  EXPECT_EQ(trainer->pass()->plan().micro_batches().size(), kMicroBatchesMax);
+  EXPECT_EQ(trainer->pass()->plan().micro_batches_wanted(), 10u);
 }
 
 TEST(Trainer, GroupsFollowFromTheirBytes) {
@@ -129,12 +129,12 @@ TEST(Trainer, GroupsFollowFromTheirBytes) {
   options.packs.rule = PackRule::kNone;
   options.warmup_steps = 3;
   // A feature has 100 rows of 8 floats in a step: four of them are in a group, and two in the last.
-  options.group_bytes = 4 * 100 * 8 * sizeof(float);
+  options.packs.group_bytes = 4 * 100 * 8 * sizeof(float);
   const auto trainer = OpenTrainer(options);
-  EXPECT_EQ(std::ranges::max(trainer->plan().groups()), 0u);
+  EXPECT_EQ(std::ranges::max(trainer->pass()->plan().groups()), 0u);
   Train(trainer.get(), 4);
-  EXPECT_EQ(std::ranges::max(trainer->plan().groups()), 6u);
-  EXPECT_EQ(std::ranges::count(trainer->plan().groups(), 0u), 4);
+  EXPECT_EQ(std::ranges::max(trainer->pass()->plan().groups()), 6u);
+  EXPECT_EQ(std::ranges::count(trainer->pass()->plan().groups(), 0u), 4);
 }
 
 // Steps behind the start are not in the checkpoint.
@@ -525,7 +525,7 @@ TEST(Trainer, WrongOptionsAreNamed) {
   refused([](TrainerOptions* o) { o->batch = 0; }, "batch is 0");
   refused([](TrainerOptions* o) { o->slices = 0; }, "slices is 0");
   refused([](TrainerOptions* o) { o->micro_batches = 5; }, "micro_batches is 5");
-  refused([](TrainerOptions* o) { o->groups = 0; }, "groups is 0");
+  refused([](TrainerOptions* o) { o->packs.groups = 0; }, "groups is 0");
   refused([](TrainerOptions* o) { o->packs.excluded = {"C99"}; }, "\"C99\"");
   refused([](TrainerOptions* o) { o->ranks.replicated = {"C98"}; }, "\"C98\"");
   refused([](TrainerOptions* o) { o->dims = {8, 8}; }, "there are 2 dims");

@@ -273,17 +273,20 @@ bool EmbeddingPass::AreSumsFinite() const {
 }
 
 uint64_t EmbeddingPass::left_out() const {
-  uint64_t left_out = rows_->left_out();
-  constexpr auto kNotFinite = static_cast<size_t>(Outcome::kNotFinite) - 1;
+  return rows_->left_out() + StepsWith(Outcome::kNotFinite);
+}
+
+uint64_t EmbeddingPass::StepsWith(Outcome outcome) const {
+  uint64_t steps = 0;
   std::unordered_set<const Table*> counted;
   for (const EmbeddingFeature& feature : features_) {
     if (!counted.insert(feature.table).second) continue;
     // All ranks make the same steps of replicated rows: the first one counts them.
     if (feature.is_replicated && own_.begin > 0) continue;
     const CallCounts counts = feature.table->counters().calls.Counts(TableVerb::kGradients);
-    left_out += counts.keys_by_outcome[kNotFinite];
+    steps += counts.keys_by_outcome[static_cast<size_t>(outcome) - 1];
   }
-  return left_out;
+  return steps;
 }
 
 ConstMatrix EmbeddingPass::Vectors(size_t feature, uint32_t slice) const {

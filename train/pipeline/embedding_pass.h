@@ -55,6 +55,9 @@ class EmbeddingPass {
   // The number of ids that were left out because a sum or a step was not finite; an id counts once
   // for each slice of a step in which its sums are, and once for its step.
   uint64_t left_out() const;
+  // The steps of rows of its tables that had this outcome; where ranks make the same ones, the
+  // first one counts them. Passes of the same tables have the same steps.
+  uint64_t StepsWith(Outcome outcome) const;
 
   // The vectors of a slice's samples, and their gradients, which the caller writes.
   ConstMatrix Vectors(size_t feature, uint32_t slice) const;

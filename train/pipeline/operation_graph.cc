@@ -67,9 +67,9 @@ void OperationGraph::MakeReady(Id id) {
   changed_.NotifyAll();
 }
 
-Status OperationGraph::Run(Executor* executor, OperationTrace* trace) {
-  trace_ = trace;
-  if (trace_ != nullptr) trace_->BeginGraph();
+Status OperationGraph::Run(Executor* executor, const GraphWatch& watch) {
+  watch_ = watch;
+  if (watch_.trace != nullptr) number_ = watch_.trace->BeginGraph();
   Begin();
   {
     std::unique_ptr<JoinedThread> link;
@@ -147,14 +147,15 @@ void OperationGraph::RunThread(uint32_t thread, OperationsOf of) {
 Status OperationGraph::RunPart(const Operation& operation, uint32_t part, uint32_t thread) {
   try {
     const uint64_t begin_ns = clock_->NowNs();
+    if (watch_.hook != nullptr && *watch_.hook) (*watch_.hook)(operation.label, part);
     Status status = operation.body(part, thread);
-    if (trace_ != nullptr) {
-      trace_->AddInterval({.label = operation.label,
-                           .operation = static_cast<Id>(&operation - operations_.data()),
-                           .graph = 0,
-                           .thread = thread,
-                           .begin_ns = begin_ns,
-                           .end_ns = clock_->NowNs()});
+    if (watch_.trace != nullptr) {
+      watch_.trace->AddInterval({.label = operation.label,
+                                 .operation = static_cast<Id>(&operation - operations_.data()),
+                                 .graph = number_,
+                                 .thread = watch_.first_thread + thread,
+                                 .begin_ns = begin_ns,
+                                 .end_ns = clock_->NowNs()});
     }
     return status;
   } catch (const std::bad_alloc&) {
@@ -216,8 +217,8 @@ void OperationGraph::End(Operation* operation) {
     EMBANK_CHECK(operations_[id].waits_for > 0);
     if (--operations_[id].waits_for == 0) MakeReady(id);
   }
-  if (trace_ != nullptr && !has_failed_) {
-    trace_->CountOperation(operation->label.kind, clock_->NowNs() - operation->begin_ns);
+  if (watch_.trace != nullptr && !has_failed_) {
+    watch_.trace->CountOperation(operation->label.kind, clock_->NowNs() - operation->begin_ns);
   }
   changed_.NotifyAll();
 }

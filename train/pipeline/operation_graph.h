@@ -31,6 +31,17 @@ namespace embank {
 // executor. `thread` is below the executor's concurrency.
 using OperationBody = std::function<Status(uint32_t part, uint32_t thread)>;
 
+// Called before each part of an operation, by the thread that does it: it may wait, as a slower
+// link or disk would. Several calls of it may run at once. It must not throw.
+using OperationHook = std::function<void(const OperationLabel& label, uint32_t part)>;
+
+// The watchers of a graph that runs.
+struct GraphWatch {
+  OperationTrace* trace = nullptr;
+  uint32_t first_thread = 0;            // the number of its first thread in the trace
+  const OperationHook* hook = nullptr;  // outlives the run
+};
+
 // Built and run by one thread; it runs once.
 class OperationGraph {
  public:
@@ -50,8 +61,8 @@ class OperationGraph {
   void Arrive(Id id);
 
   // Runs all operations and waits for them. When one fails, none begins any more. Returns the
-  // status of the failed operation that was added first. The trace may be nullptr.
-  Status Run(Executor* executor, OperationTrace* trace);
+  // status of the failed operation that was added first.
+  Status Run(Executor* executor, const GraphWatch& watch = {});
   // Schedules all operations on this thread, as this many threads would on which a part took
   // `part_ns` of its label, and runs no body. Returns the time from the first begin to the last
   // end. A graph that is scheduled does not run.
@@ -93,7 +104,8 @@ class OperationGraph {
   };
 
   const Clock* const clock_ = SteadyClock();
-  OperationTrace* trace_ = nullptr;
+  GraphWatch watch_;
+  uint32_t number_ = 0;  // in the trace
   Mutex mutex_;
   ConditionVariable changed_;
   std::vector<Operation> operations_;

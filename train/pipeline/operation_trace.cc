@@ -11,9 +11,9 @@ void OperationTrace::KeepIntervals(uint32_t graphs) {
   graphs_max_ = graphs;
 }
 
-void OperationTrace::BeginGraph() {
+uint32_t OperationTrace::BeginGraph() {
   MutexLock lock(&mutex_);
-  if (graphs_ <= graphs_max_) ++graphs_;
+  return ++graphs_;
 }
 
 void OperationTrace::CountOperation(OperationKind kind, uint64_t nanoseconds) {
@@ -24,8 +24,7 @@ void OperationTrace::CountOperation(OperationKind kind, uint64_t nanoseconds) {
 
 void OperationTrace::AddInterval(OperationInterval interval) {
   MutexLock lock(&mutex_);
-  if (graphs_ > graphs_max_) return;
-  interval.graph = graphs_;
+  if (interval.graph > graphs_max_) return;
   intervals_.push_back(interval);
 }
 

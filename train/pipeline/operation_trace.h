@@ -18,13 +18,14 @@ struct OperationLabel {
   uint32_t pack = 0;         // of its step; 0 where it has none
   uint32_t group = 0;        // of its pack (train/pipeline/capacity.h)
   uint32_t micro_batch = 0;  // of its step; 0 where it has none
+  uint64_t batch = 0;        // that of its step, counted from the first one of its pass
 };
 
 // A part of an operation, as one thread ran it. Nanoseconds of a steady clock.
 struct OperationInterval {
   OperationLabel label;
   uint32_t operation;  // its number in its graph
-  uint32_t graph;      // the number of its graph since the trace began
+  uint32_t graph;      // the number of its graph since the trace began, from 1 on
   uint32_t thread;
   uint64_t begin_ns;
   uint64_t end_ns;
@@ -37,7 +38,8 @@ class OperationTrace {
   void KeepIntervals(uint32_t graphs);
 
   // Called by a graph: when it begins, for each operation that ran, and for each part of one.
-  void BeginGraph();
+  // Graphs may run beside each other. BeginGraph returns the number of a graph.
+  uint32_t BeginGraph();
   void CountOperation(OperationKind kind, uint64_t nanoseconds);
   void AddInterval(OperationInterval interval);
 

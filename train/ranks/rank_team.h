@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -21,10 +22,17 @@ namespace embank {
 // One thread, but for Keep and Kept, and SumDense, which an operation of the link calls.
 class RankTeam {
  public:
-  // The exchange outlives it.
-  explicit RankTeam(Exchange* exchange) : exchange_(exchange), vote_(exchange), sums_(exchange) {}
+  // The exchange outlives it. Where lookups of rows run beside steps, all ranks make their teams at
+  // one point, as they make calls of the exchange.
+  RankTeam(Exchange* exchange, bool has_lookups_beside)
+      : exchange_(exchange),
+        lookups_(has_lookups_beside ? exchange->Duplicate() : nullptr),
+        vote_(exchange),
+        sums_(exchange) {}
 
   Exchange* exchange() const { return exchange_; }
+  // The exchange of lookups: one of their own where they run beside steps.
+  Exchange* lookups() const { return lookups_ == nullptr ? exchange_ : lookups_.get(); }
 
   // Keeps a failure of this rank until the next vote: it goes on with its exchanges until then, for
   // which the others wait. The first one is kept. Thread-safe.
@@ -60,6 +68,7 @@ class RankTeam {
 
  private:
   Exchange* const exchange_;
+  const std::unique_ptr<Exchange> lookups_;
   StepVote vote_;
   DenseSums sums_;
   Mutex mutex_;

@@ -1,0 +1,19 @@
+// Waits that stand for a slower link or disk than the machine has.
+#ifndef EMBANK_TOOLS_EMULATED_WAITS_H_
+#define EMBANK_TOOLS_EMULATED_WAITS_H_
+
+#include <string>
+
+#include "base/status_or.h"
+#include "train/pipeline/operation_graph.h"
+
+namespace embank {
+
+// Returns a hook that waits before the first part of each operation that `text` names, so many
+// milliseconds: "Gather=10,AllReduce=2.5". An empty text has no hook. INVALID_ARGUMENT lists the
+// names.
+StatusOr<OperationHook> EmulatedWaits(const std::string& text);
+
+}  // namespace embank
+
+#endif  // EMBANK_TOOLS_EMULATED_WAITS_H_
