@@ -75,14 +75,15 @@ enum class SeededBug {
   kCallerNotJoined,    // a call does not wait for the caller's stream
   kCallerNotReleased,  // the caller's stream does not wait for a call
   // Training.
-  kStitchOffByOne,      // a position gets the row behind its own
-  kSumsInAnotherOrder,  // the gradients of a row are added last position first
-  kSliceSummedTwice,    // the tree over slices adds one of them twice
-  kPositionLate,        // a checkpoint has the position of the data one batch late
-  kEmptyBagDivided,     // the sum of an empty bag is divided by its number of keys
-  kBarrierInsideStep,   // a checkpoint may begin between two tables of a packed call
-  kPinLapsesEarly,      // pins lapse before the step of their rows
-  kFusedAcrossClasses,  // an operation does primitives of two resources
+  kStitchOffByOne,         // a position gets the row behind its own
+  kSumsInAnotherOrder,     // the gradients of a row are added last position first
+  kSliceSummedTwice,       // the tree over slices adds one of them twice
+  kPositionLate,           // a checkpoint has the position of the data one batch late
+  kEmptyBagDivided,        // the sum of an empty bag is divided by its number of keys
+  kBarrierInsideStep,      // a checkpoint may begin between two tables of a packed call
+  kPinLapsesEarly,         // pins lapse before the step of their rows
+  kFusedAcrossClasses,     // an operation does primitives of two resources
+  kDroppedCursorNotMoved,  // a row behind a lost update gets the sum of the row before it
   // Ranks.
   kOwnerByHashBits,           // the owner of a row follows from bits of its hash
   kOwnerRuleDiffers,          // one rank has another rule

@@ -233,6 +233,7 @@ std::string_view OptionOf(std::string_view message) {
       {"create directory", "--path"},
       {"dim is", "--dim"},
       {"dram_bytes", "--dram-mib"},
+      {"drop_updates", "--drop-updates"},
       {"excluded", "--exclude"},
       {"flush_iters", "--hot-every"},
       {"groups", "--groups"},

@@ -18,6 +18,10 @@ std::string StalenessText(const Trainer& trainer, const HybridOptions& options) 
     StrAppend(&text, "  forgotten      ", forgotten,
               " steps of rows that their tables had forgotten\n");
   }
+  if (options.drop_updates > 0.0) {
+    StrAppend(&text, "  lost updates   ", trainer.pass()->lost_updates(),
+              " of rows, on purpose: --drop-updates ", options.drop_updates, "\n");
+  }
   if (options.staleness == 0) return text;
   const RowRingCounts counts = trainer.rows().ring_counts();
   StrAppend(&text, "  staleness      ", options.staleness, ": lookups missed the updates of ",
@@ -28,7 +32,8 @@ std::string StalenessText(const Trainer& trainer, const HybridOptions& options) 
 }
 
 std::string StalenessJson(const Trainer& trainer, const HybridOptions& options) {
-  std::string text = StrCat(", \"forgotten_steps\": ", trainer.rows().counts().forgotten);
+  std::string text = StrCat(", \"forgotten_steps\": ", trainer.rows().counts().forgotten,
+                            ", \"lost_updates\": ", trainer.pass()->lost_updates());
   if (options.staleness == 0) return text;
   const RowRingCounts counts = trainer.rows().ring_counts();
   StrAppend(&text, ", \"staleness\": {\"bound\": ", options.staleness,

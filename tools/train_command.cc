@@ -193,6 +193,8 @@ void AddRuleOptions(CLI::App* app, TrainCommand* command) {
                   "weight decay of dense parameters");
   app->add_option("--dense-clip", trainer.dense.rule.max_gradient_norm,
                   "norm to which the gradient of all dense parameters is scaled down; 0: any");
+  app->add_option("--drop-updates", trainer.hybrid.drop_updates,
+                  "share of the updates of rows that is lost, on purpose");
   RateSchedule& schedule = trainer.schedule;
   app->add_option("--schedule", command->schedule, "of both rates: constant, cosine or step")
       ->capture_default_str();
@@ -253,7 +255,7 @@ Status TakeTrainedModel(const std::string& path, TrainCommand* command) {
   trainer.seed = known.seed;
   trainer.ranks = known.ranks;
   command->wire_type = WordOf(known.ranks.wire, kWireTypes);
-  trainer.hybrid.staleness = known.hybrid.staleness;
+  trainer.hybrid = known.hybrid;
   return OkStatus();
 }
 

@@ -126,7 +126,8 @@ StatusOr<double> BatchPass::Run(uint64_t step, std::vector<float>* logits) {
   }
   EMBANK_ASSIGN_OR_RETURN(const double sum,
                           RunSlices(*batch, /*trains=*/true, rows_.has_ring(), step, logits));
-  batch->are_sums_finite =
+  batch->update.step = step;
+  batch->update.are_sums_finite =
       team_ == nullptr ? batch->pass->AreSumsFinite() : team_->verdict().are_sums_finite;
   return sum;
 }
@@ -163,7 +164,8 @@ Status BatchPass::Vote(uint64_t step) {
               .samples = running_.batch->samples,
               .batch_crc32c = Crc32cOf(*running_.batch),
               .are_sums_finite = running_.pass->AreSumsFinite(),
-              .left_out = rows_.counts().left_out},
+              .left_out = rows_.counts().left_out,
+              .lost_updates = rows_.counts().lost},
              {running_.losses, running_.logits}, rows_.slices())
       .status();
 }
@@ -232,6 +234,10 @@ void BatchPass::StepDense() {
 
 uint64_t BatchPass::left_out() const {
   return team_ == nullptr ? rows_.counts().left_out : team_->verdict().left_out;
+}
+
+uint64_t BatchPass::lost_updates() const {
+  return team_ == nullptr ? rows_.counts().lost : team_->verdict().lost_updates;
 }
 
 StepSeconds BatchPass::seconds() const {

@@ -73,6 +73,8 @@ class BatchPass {
   const RowPass& rows() const { return rows_; }
   // The rows that steps left out: with several ranks those of all, up to the last vote.
   uint64_t left_out() const;
+  // The updates of rows that were lost on purpose, each once a step; of all ranks as above.
+  uint64_t lost_updates() const;
   RankTeam* team() const { return team_.get(); }  // nullptr: there is one rank
   DensePass& dense() { return dense_pass_; }
   const DensePass& dense() const { return dense_pass_; }

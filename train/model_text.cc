@@ -52,6 +52,7 @@ constexpr std::string_view kPooled = "pooled";
 constexpr std::string_view kWireType = "wire type";
 constexpr std::string_view kHalves = "f16";
 constexpr std::string_view kStaleness = "staleness";
+constexpr std::string_view kDropUpdates = "drop updates";
 constexpr std::string_view kSecondRules = "rules 2\n";
 
 constexpr RateCurve kCurves[] = {RateCurve::kConstant, RateCurve::kCosine, RateCurve::kStep};
@@ -97,6 +98,9 @@ std::string SettingLines(const ModelText& text) {
   }
   if (text.options.hybrid.staleness > 0) {
     StrAppend(&lines, kStaleness, " ", text.options.hybrid.staleness, "\n");
+  }
+  if (text.options.hybrid.drop_updates > 0.0) {
+    StrAppend(&lines, kDropUpdates, " ", ExactText(text.options.hybrid.drop_updates), "\n");
   }
   lines += LinesOf(text.options.schedule);
   AppendNumbers("row", text.options.row.rule, /*may_change=*/true, &lines);
@@ -343,6 +347,9 @@ Status TakeOptions(Values* values, TrainerOptions* options) {
   if (values->Has(kStaleness)) {
     EMBANK_RETURN_IF_ERROR(values->TakeNumber(kStaleness, &options->hybrid.staleness));
   }
+  if (values->Has(kDropUpdates)) {
+    EMBANK_RETURN_IF_ERROR(values->TakeNumber(kDropUpdates, &options->hybrid.drop_updates));
+  }
   // Version 1 has tables that refuse.
   const std::string_view on_full = values->Take("full tables").value_or("refuse");
   if (on_full != "refuse" && on_full != "forget") return MissingLine("full tables");
@@ -542,6 +549,8 @@ std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText&
   };
   compare("wire type", wire(from), wire(to));
   compare("staleness", StrCat(from.options.hybrid.staleness), StrCat(to.options.hybrid.staleness));
+  compare("share of lost updates", ExactText(from.options.hybrid.drop_updates),
+          ExactText(to.options.hybrid.drop_updates));
   compare_rules("rows", from.options.row.rule, to.options.row.rule);
   compare_rules("dense parameters", from.options.dense.rule, to.options.dense.rule);
   if (!BeginWith(to.columns.data, from.columns.data)) {

@@ -31,6 +31,7 @@ RowPass::RowPass(const TrainerOptions& options, const std::vector<EmbeddingFeatu
                  SliceRange own, Executor* executor, RankTeam* team, OperationTrace* trace)
     : hook_(options.before_operation),
       rule_(options.row.rule),
+      lost_updates_(options.hybrid.drop_updates, options.seed),
       own_executor_(ExecutorOfRing(options, *executor)),
       executor_(own_executor_ == nullptr ? executor : own_executor_.get()),
       team_(team),
@@ -161,11 +162,13 @@ Status RowPass::SetRate(float learning_rate) {
 // With several ranks a failure is in their next vote: they are at one step then.
 Status RowPass::MakeSteps(const RowBatch& batch) {
   EMBANK_RETURN_IF_ERROR(SetRate(batch.learning_rate));
+  RowUpdate update = batch.update;
+  if (lost_updates_.has_any()) update.lost = &lost_updates_;
   OperationGraph graph;
   for (size_t i = 0; i < batch.layout->packs.size(); ++i) {
     graph.Add(batch.LabelOf(OperationKind::kUpdate, i, 0), 1, {},
-              Kept([&batch, &pack = batch.layout->packs[i]](uint32_t, uint32_t) {
-                return batch.rows->Update(pack, batch.are_sums_finite);
+              Kept([rows = batch.rows, update, &pack = batch.layout->packs[i]](uint32_t, uint32_t) {
+                return rows->Update(pack, update);
               }));
   }
   return graph.Run(executor_, WatchOf(1));
@@ -195,7 +198,8 @@ Status RowPass::Prefetch(const ClickBatch& batch) const {
 RowCounts RowPass::counts() const {
   const EmbeddingPass& pass = *embeddings_[0].pass;
   RowCounts counts = {.left_out = pass.StepsWith(Outcome::kNotFinite),
-                      .forgotten = pass.StepsWith(Outcome::kAbsent)};
+                      .forgotten = pass.StepsWith(Outcome::kAbsent),
+                      .lost = lost_updates_.count()};
   for (const Embedding& embedding : embeddings_) counts.left_out += embedding.rows->left_out();
   return counts;
 }

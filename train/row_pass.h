@@ -37,7 +37,7 @@ struct RowBatch {
   SparseRows* rows = nullptr;
   EmbeddingPass* pass = nullptr;
   // The update has these.
-  bool are_sums_finite = true;
+  RowUpdate update = {};
   float learning_rate = 0.0f;
 
   // The label of an operation of a pack.
@@ -54,6 +54,7 @@ struct RowBatch {
 struct RowCounts {
   uint64_t left_out = 0;   // they would not have been finite
   uint64_t forgotten = 0;  // the table has forgotten the row since its lookup
+  uint64_t lost = 0;       // on purpose (HybridOptions::drop_updates)
 };
 
 // One thread, but Prefetch may run beside the others.
@@ -121,6 +122,7 @@ class RowPass {
 
   const OperationHook hook_;
   const UpdateRule rule_;
+  LostUpdates lost_updates_;
   const std::unique_ptr<Executor> own_executor_;  // of the ring
   Executor* const executor_;
   RankTeam* const team_;

@@ -201,6 +201,10 @@ Status Validate(const TrainerOptions& options) {
   if (options.ranks.wire != ValueType::kF32 && options.ranks.wire != ValueType::kF16) {
     return InvalidArgumentError("the wire type is bf16; it must be f32 or f16");
   }
+  if (!(options.hybrid.drop_updates >= 0.0 && options.hybrid.drop_updates < 1.0)) {
+    return InvalidArgumentError(StrCat("drop_updates is ", options.hybrid.drop_updates,
+                                       "; it must be at least 0, and below 1"));
+  }
   if (options.packs.groups == 0) return InvalidArgumentError("groups is 0; it must be at least 1");
   if (options.row.optimizer == Optimizer::kNone) {
     return InvalidArgumentError("the rows need an optimizer");

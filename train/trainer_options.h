@@ -40,7 +40,7 @@ struct PackOptions {
   uint64_t group_bytes = 0;           // above 0: groups follow from Eq 3 after the warm-up
 };
 
-// Steps whose updates of rows end later (train/pipeline/row_ring.h).
+// Rows that are not in step with dense parameters (train/pipeline/row_ring.h).
 struct HybridOptions {
   // The most steps whose updates of rows a lookup may miss: rows are looked up and updated beside
   // the dense part of other steps. At most kStalenessMax.
@@ -48,6 +48,9 @@ struct HybridOptions {
   // Whether a lookup misses just the updates of that many steps before it, so that results are the
   // same in each run; else also fewer.
   bool deterministic = false;
+  // The share of the updates of rows that is lost on purpose (train/pipeline/lost_updates.h), at
+  // least 0 and below 1.
+  double drop_updates = 0.0;
 };
 
 // How tables are spread over ranks, where there are several.

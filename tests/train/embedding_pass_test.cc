@@ -7,6 +7,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -124,8 +127,8 @@ struct Rank {
     }
   }
 
-  // `are_others_finite`: what the vote of the other ranks says.
-  void Backward(std::span<const Pack> packs, uint32_t micro_batches, bool are_others_finite) {
+  // `update` has what the vote of the other ranks says.
+  void Backward(std::span<const Pack> packs, uint32_t micro_batches, RowUpdate update) {
     const SliceRange own = pass->slices();
     for (const Pack& pack : packs) {
       for (uint32_t slice = own.begin; slice < own.end; ++slice) pass->SumGradients(pack, slice);
@@ -136,7 +139,8 @@ struct Rank {
         const SliceRange range = {own.begin + part.begin, own.begin + part.end};
         EXPECT_TRUE(rows->ShuffleSums(pack, range).ok());
       }
-      EXPECT_TRUE(rows->Update(pack, are_others_finite && pass->AreSumsFinite()).ok());
+      update.are_sums_finite &= pass->AreSumsFinite();
+      EXPECT_TRUE(rows->Update(pack, update).ok());
     }
   }
 
@@ -228,9 +232,19 @@ class EmbeddingPassTest : public ::testing::TestWithParam<Holders> {
     return row[d];
   }
 
+  // Whether the update loses that of a row; counts each row of a step once.
+  bool IsLost(const RowUpdate& update, size_t feature, Key id) {
+    const std::string& table = ranks_[0]->features[feature].table->name();
+    if (update.lost == nullptr || !update.lost->Has(update.step, HashKey(TableHash(table), id))) {
+      return false;
+    }
+    lost_.insert({update.step, TableOf(feature), id});
+    return true;
+  }
+
   // Runs a step through the pass and through loops over a dense table.
   void Step(std::span<const Pack> packs, const ClickBatch& batch, uint32_t micro_batches,
-            Random* random) {
+            Random* random, const RowUpdate& update = {}) {
     OnRanks([&](Rank* rank) { rank->Forward(packs, batch, micro_batches); });
     for (size_t i = 0; i < kFeatures; ++i) CheckVectors(batch, i);
     WriteGradients(batch, kSlices, [&](size_t i, uint32_t, uint32_t sample) {
@@ -239,13 +253,14 @@ class EmbeddingPassTest : public ::testing::TestWithParam<Holders> {
       for (uint32_t k = bag.begin; k < bag.end; ++k) {
         const Key id = batch.features[i].ids[k];
         ++touches_[{TableOf(i), id}];
+        if (IsLost(update, i, id)) continue;
         for (uint32_t d = 0; d < DimOf(i); ++d) {
           Row(i, id, d) -= WeightOf(batch.features[i], k) * gradient;
         }
       }
       return gradient;
     });
-    OnRanks([&](Rank* rank) { rank->Backward(packs, micro_batches, true); });
+    OnRanks([&](Rank* rank) { rank->Backward(packs, micro_batches, update); });
   }
 
   void CheckVectors(const ClickBatch& batch, size_t i) {
@@ -270,6 +285,7 @@ class EmbeddingPassTest : public ::testing::TestWithParam<Holders> {
   std::vector<FeatureTraffic> traffic_;
   std::map<std::pair<size_t, Key>, std::vector<float>> rows_;
   std::map<std::pair<size_t, Key>, uint32_t> touches_;
+  std::set<std::tuple<uint64_t, size_t, Key>> lost_;  // of which step, table and id
 };
 
 TEST_P(EmbeddingPassTest, IsADenseTableOfWholeNumbers) {
@@ -295,6 +311,51 @@ TEST_P(EmbeddingPassTest, IsADenseTableOfWholeNumbers) {
   for (const auto& [place, row] : rows_) EXPECT_EQ(Stored(place.first, place.second), row);
 }
 
+// The rows beside a lost one get their own sums, whatever slices, ranks and micro-batches are.
+TEST_P(EmbeddingPassTest, LosesTheUpdatesOfChosenRowsAlone) {
+  Random random(2);
+  Open(kSlices);
+  LostUpdates lost(0.3, 5);
+  const std::vector<Pack> packs = PlanPacks(traffic_);
+  const uint32_t micro_batches = std::min(2u, kSlices / GetParam().ranks);
+  for (uint32_t step = 0; step < 20; ++step) {
+    ASSERT_NO_FATAL_FAILURE(
+        Step(packs, MakeBatch(30, &random), micro_batches, &random, {.step = step, .lost = &lost}))
+        << "step " << step;
+  }
+  EXPECT_GT(lost_.size(), 100u);
+  EXPECT_EQ(lost.count(), lost_.size());
+  for (const auto& [place, row] : rows_) EXPECT_EQ(Stored(place.first, place.second), row);
+}
+
+// Each update of a row is lost with the same chance, whatever was lost before.
+TEST(LostUpdates, AreTheirShareOfAllUpdates) {
+  constexpr double kShare = 0.1;
+  constexpr uint64_t kSteps = 100, kRows = 2'000;
+  const LostUpdates lost(kShare, 3);
+  const LostUpdates of_other_seed(kShare, 4);
+  uint64_t in_all = 0, in_both_steps = 0, with_both_seeds = 0;
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    for (Key key = 0; key < kRows; ++key) {
+      const KeyHash hash = HashKey(TableHash("t"), key);
+      if (!lost.Has(step, hash)) continue;
+      ++in_all;
+      in_both_steps += lost.Has(step + 1, hash) ? 1 : 0;
+      with_both_seeds += of_other_seed.Has(step, hash) ? 1 : 0;
+    }
+  }
+  // Four standard deviations of a binomial number.
+  const auto expect_near = [](uint64_t count, double share) {
+    constexpr double kDraws = kSteps * kRows;
+    EXPECT_NEAR(static_cast<double>(count), kDraws * share,
+                4.0 * std::sqrt(kDraws * share * (1.0 - share)));
+  };
+  expect_near(in_all, kShare);
+  expect_near(in_both_steps, kShare * kShare);
+  expect_near(with_both_seeds, kShare * kShare);
+  EXPECT_FALSE(LostUpdates(0.0, 3).has_any());
+}
+
 TEST_P(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
   const uint32_t ranks = GetParam().ranks;
   ClickBatch batch;
@@ -313,7 +374,7 @@ TEST_P(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
     // The first slice has the large number, and the others small ones.
     return slice == 0 ? parts[sample % 3] : 0.5f * static_cast<float>(sample % 3);
   });
-  OnRanks([&](Rank* rank) { rank->Backward(packs, 1, true); });
+  OnRanks([&](Rank* rank) { rank->Backward(packs, 1, {}); });
   for (size_t i = 0; i < kFeatures; ++i) {
     // 2^24 + 1 is rounded to 2^24, twice; last position first, the sum would be 2^24 + 2. So is
     // each other slice's 1.5, to 2^24 + 2 and on; all of them together first would be more or less.
@@ -375,7 +436,7 @@ void NotFiniteTest::LeavesRowsAsTheyAre(size_t bad_feature) {
     });
     // Owners that sum bags see for themselves that a sum of finite gradients is not.
     const bool are_finite = GetParam().is_pooled && std::isfinite(gradient);
-    OnRanks([&](Rank* rank) { rank->Backward(packs, 1, are_finite); });
+    OnRanks([&](Rank* rank) { rank->Backward(packs, 1, {.are_sums_finite = are_finite}); });
     EXPECT_NE(Stored(2, 7), good) << "the other features make their steps";
     if (Stored(bad_feature, 7) != bad) return uint64_t{0};
     return left_out() - before;

@@ -54,6 +54,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     TrainerOptions options = Options();
     options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
     options.hybrid.staleness = 4;
+    options.hybrid.drop_updates = 1e-3;
     ModelText text = Describe(options, columns);
     text.steps = 12;
     text.position = {};
@@ -76,6 +77,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     EXPECT_EQ(read->other_steps, 7u);
     EXPECT_EQ(read->rank, text.rank);
     EXPECT_EQ(read->options.model.name, "ffnn");
+    EXPECT_EQ(read->options.hybrid.drop_updates, 1e-3);
     EXPECT_EQ(read->options.dims, Options().dims);
     EXPECT_EQ(read->options.row.rule.learning_rate, 0.1234567f);
     EXPECT_EQ(read->options.dense.optimizer, Optimizer::kAdam);
@@ -182,6 +184,7 @@ TEST(ModelText, AChangeOfSettingsIsTold) {
   TrainerOptions options = Options();
   options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
   options.hybrid.staleness = 4;
+  options.hybrid.drop_updates = 0.01;
   options.batch = 78;
   options.row.rule.learning_rate = 0.1234571f;
   options.row.rule.weight_decay = 0.5f;
@@ -196,7 +199,7 @@ TEST(ModelText, AChangeOfSettingsIsTold) {
                   "schedule of learning rates cosine to 0.1 at step 1000000000000, warm-up 5 steps "
                   "-> times 0.5 every 10 steps",
                   "replicated tables none -> user", "tables pooled at owners none -> an item",
-                  "wire type f32 -> f16", "staleness 0 -> 4",
+                  "wire type f32 -> f16", "staleness 0 -> 4", "share of lost updates 0 -> 0.01",
                   "learning rate of rows 0.1234567 -> 0.1234571", "weight decay of rows 0 -> 0.5",
                   "learning rate of dense parameters 0.01 -> 2",
                   "max gradient norm of dense parameters 0 -> 3",

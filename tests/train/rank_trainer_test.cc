@@ -116,6 +116,32 @@ TEST(RankTrainer, HasTheseBitsWithAllTiers) {
 
 TEST(RankTrainer, HasTheseBitsWithAllTiersAndStaleRows) { ExpectTheseBitsWithAllTiers(2, 4); }
 
+TEST(RankTrainer, LosesTheUpdatesThatOneRankLoses) {
+  TrainerOptions options = OptionsOf("wide-deep");
+  options.hybrid.drop_updates = 0.1;
+  options.threads = 4;
+  const auto one = OpenTrainer(options);
+  const std::vector<double> expected = Train(one.get(), kSteps);
+  EXPECT_NE(expected, Train(OpenTrainer(OptionsOf("wide-deep")).get(), kSteps));
+  // The votes of a job come before the updates of their steps.
+  const auto without_last = OpenTrainer(options);
+  Train(without_last.get(), kSteps - 1);
+  Job job(2);
+  job.set_replicated({2, 28});
+  ASSERT_EQ(job.Open([&](uint32_t) {
+    TrainerOptions of_rank = OfRanks("wide-deep", 2);
+    of_rank.hybrid.drop_updates = 0.1;
+    of_rank.ranks.replicated = {"C3"};
+    return of_rank;
+  }),
+            OkStatus());
+  EXPECT_EQ(job.TrainTo(kSteps), expected);
+  job.ExpectState(one.get());
+  EXPECT_GT(one->pass()->lost_updates(), 10u * kSteps);
+  EXPECT_EQ(job.trainer(1)->pass()->lost_updates(), without_last->pass()->lost_updates());
+  EXPECT_EQ(job.trainer(1)->left_out().rows, 0u);
+}
+
 TEST(RankTrainer, ReplicatesTables) {
   const auto one = OpenTrainer(OptionsOf("wide-deep"));
   const std::vector<double> expected = Train(one.get(), kSteps);

@@ -103,6 +103,19 @@ TEST(TrainReports, StepsThatWouldNotBeFiniteAreLeftOutAndCounted) {
   EXPECT_THAT(ended.output, HasSubstr("not finite     10 steps of rows and 0 of dense parameters"));
 }
 
+TEST(TrainReports, LostUpdatesAreCounted) {
+  const ScratchDirectory directory;
+  const std::string json = directory.path() + "/figures.json";
+  const Ended ended = Train(
+      "--generate criteo-kaggle --divisor 5000 --samples 1000 --batch 100 --dim 4 --model ffnn "
+      "--drop-updates 0.25 --json " +
+      json);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, ContainsRegex("\n  lost updates   [0-9]+ of rows, on purpose: "
+                                          "--drop-updates 0.25\n"));
+  EXPECT_GT(NumberOf(TextIn(json), "lost_updates"), 100.0);
+}
+
 // A run that ends in its second epoch, before the broken line.
 TEST(TrainReports, BrokenLinesAreThoseOfAllEpochs) {
   const ScratchDirectory directory;

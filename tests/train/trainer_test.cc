@@ -526,6 +526,7 @@ TEST(Trainer, WrongOptionsAreNamed) {
   refused([](TrainerOptions* o) { o->slices = 0; }, "slices is 0");
   refused([](TrainerOptions* o) { o->micro_batches = 5; }, "micro_batches is 5");
   refused([](TrainerOptions* o) { o->packs.groups = 0; }, "groups is 0");
+  refused([](TrainerOptions* o) { o->hybrid.drop_updates = std::nan(""); }, "drop_updates is nan");
   refused([](TrainerOptions* o) { o->packs.excluded = {"C99"}; }, "\"C99\"");
   refused([](TrainerOptions* o) { o->ranks.replicated = {"C98"}; }, "\"C98\"");
   refused([](TrainerOptions* o) { o->dims = {8, 8}; }, "there are 2 dims");

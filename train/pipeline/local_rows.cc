@@ -59,7 +59,7 @@ Status LocalRows::Gather(const Pack& pack, SliceRange micro_batch, MissingRule r
   return LookupPacked(features, rule);
 }
 
-Status LocalRows::Update(const Pack& pack, bool are_finite) {
+Status LocalRows::Update(const Pack& pack, const RowUpdate& update) {
   std::vector<SumRun> runs;
   for (const uint32_t i : pack.features) {
     FeatureMemory& memory = memory_[i];
@@ -70,9 +70,10 @@ Status LocalRows::Update(const Pack& pack, bool are_finite) {
                       .sums = memory.sums.data() + run.begin * features_[i].dim});
     }
   }
-  uint64_t left_out = 0;
-  Status status = StepRows(features_, std::move(runs), are_finite, &left_out);
-  left_out_.fetch_add(left_out, std::memory_order_relaxed);
+  IdsLeftOut left_out;
+  Status status = StepRows(features_, std::move(runs), update, &left_out);
+  left_out_.fetch_add(left_out.not_finite, std::memory_order_relaxed);
+  if (update.lost != nullptr) update.lost->Count(left_out.lost);
   return status;
 }
 

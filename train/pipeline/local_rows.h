@@ -19,7 +19,7 @@ class LocalRows : public SparseRows {
   uint32_t OwnersOf(size_t /*feature*/) const override { return 1; }
   void Begin(std::span<const uint64_t> ids_max) override;
   Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule, BatchIds* ids) override;
-  Status Update(const Pack& pack, bool are_finite) override;
+  Status Update(const Pack& pack, const RowUpdate& update) override;
   uint64_t left_out() const override { return left_out_.load(std::memory_order_relaxed); }
 
  private:

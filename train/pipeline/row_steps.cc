@@ -8,36 +8,45 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 #include "store/packed/packed_gradients.h"
 
 namespace embank {
 namespace {
 
-// Takes the ids of a table that have a sum which is not finite out of all of its runs, so that none
-// of their gradients counts. Returns how many there were.
-uint64_t LeaveOutNotFinite(std::span<const EmbeddingFeature> features,
-                           std::span<SumRun* const> runs_of_table) {
-  std::unordered_set<Key> left_out;
+// Takes ids of a table out of all of its runs, so that none of their gradients counts: those whose
+// update is lost, and those with a sum that is not finite. Adds how many there were.
+void LeaveOut(std::span<const EmbeddingFeature> features, std::span<SumRun* const> runs_of_table,
+              const RowUpdate& update, IdsLeftOut* left_out) {
+  const Table& table = *features[runs_of_table[0]->feature].table;
+  std::unordered_set<Key> lost;
+  std::unordered_set<Key> not_finite;
   for (const SumRun* const run : runs_of_table) {
     const uint32_t dim = features[run->feature].dim;
     for (size_t i = 0; i < run->ids.size(); ++i) {
-      if (!AreFinite({run->sums + i * dim, dim})) left_out.insert(run->ids[i]);
+      if (update.lost != nullptr && update.lost->Has(update.step, table.HashOf(run->ids[i]))) {
+        lost.insert(run->ids[i]);
+      } else if (!update.are_sums_finite && !AreFinite({run->sums + i * dim, dim})) {
+        not_finite.insert(run->ids[i]);
+      }
     }
   }
-  uint64_t count = 0;
+  left_out->lost += lost.size();
   for (SumRun* const run : runs_of_table) {
     const uint32_t dim = features[run->feature].dim;
     size_t kept = 0;
     for (size_t i = 0; i < run->ids.size(); ++i) {
-      if (left_out.contains(run->ids[i])) continue;
+      const bool is_not_finite = not_finite.contains(run->ids[i]);
+      if (is_not_finite) ++left_out->not_finite;
+      if (is_not_finite || lost.contains(run->ids[i])) continue;
       run->ids[kept] = run->ids[i];
-      std::memmove(run->sums + kept * dim, run->sums + i * dim, dim * sizeof(float));
+      if (!Seeded(SeededBug::kDroppedCursorNotMoved)) {
+        std::memmove(run->sums + kept * dim, run->sums + i * dim, dim * sizeof(float));
+      }
       ++kept;
     }
-    count += run->ids.size() - kept;
     run->ids = run->ids.first(kept);
   }
-  return count;
 }
 
 }  // namespace
@@ -51,13 +60,13 @@ bool AreFinite(std::span<const float> numbers) {
 }
 
 Status StepRows(std::span<const EmbeddingFeature> features, std::vector<SumRun> runs,
-                bool are_finite, uint64_t* left_out) {
-  *left_out = 0;
-  if (!are_finite) {
+                const RowUpdate& update, IdsLeftOut* left_out) {
+  *left_out = {};
+  if (!update.are_sums_finite || update.lost != nullptr) {
     std::map<const Table*, std::vector<SumRun*>> by_table;
     for (SumRun& run : runs) by_table[features[run.feature].table].push_back(&run);
     for (const auto& [table, runs_of_table] : by_table) {
-      *left_out += LeaveOutNotFinite(features, runs_of_table);
+      LeaveOut(features, runs_of_table, update, left_out);
     }
   }
   std::vector<GradientFeature> gradients;

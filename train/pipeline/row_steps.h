@@ -22,12 +22,17 @@ struct SumRun {
 // Whether no number is infinite or NaN.
 bool AreFinite(std::span<const float> numbers);
 
+// The ids that a step left out.
+struct IdsLeftOut {
+  uint64_t not_finite = 0;  // an id counts once for each run in which it is
+  uint64_t lost = 0;        // an id of a table counts once
+};
+
 // Makes the steps that SparseRows::Update says, for the runs of a pack: feature by feature, and
-// then in the order of slices. Where `are_finite` is false, a sum may not be: then ids and sums are
-// moved within their runs. *left_out gets the number of those that were left out. Statuses are
-// those of Update.
+// then in the order of slices. Where it leaves ids out, it moves others and their sums within their
+// runs. Statuses are those of Update.
 Status StepRows(std::span<const EmbeddingFeature> features, std::vector<SumRun> runs,
-                bool are_finite, uint64_t* left_out);
+                const RowUpdate& update, IdsLeftOut* left_out);
 
 }  // namespace embank
 

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "store/table/table.h"
+#include "train/pipeline/lost_updates.h"
 #include "train/pipeline/pack_plan.h"
 
 namespace embank {
@@ -88,6 +89,14 @@ class BatchIds {
   std::vector<SliceIds> ids_;
 };
 
+// How a step updates rows.
+struct RowUpdate {
+  // False: a sum may not be finite, of this rank or of another one; it is equal on all ranks.
+  bool are_sums_finite = true;
+  uint64_t step = 0;            // the steps of the training before it
+  LostUpdates* lost = nullptr;  // counts those of this process; nullptr: no update is lost
+};
+
 // The calls of different packs may run at once, and those of different micro-batches of a pack. A
 // pack goes through them in the order of their declaration. Each batch begins with Begin, which
 // ends the use of all memory of the one before.
@@ -122,15 +131,15 @@ class SparseRows {
     return OkStatus();
   }
   // Makes a step of the optimizer for each distinct id of a table in the batch, with the sums of
-  // all slices in order, feature by feature. Where `are_finite` is false, a sum may not be, of this
-  // rank or of another one; it is equal on all ranks. Leaves out the ids whose sum in a slice, or
-  // whose step, is not finite: their rows stay as they are. Also left out are the rows that a table
-  // has forgotten since Gather. The statuses of ApplyGradientsPacked but OUT_OF_RANGE and, of
-  // tables that forget, NOT_FOUND.
-  virtual Status Update(const Pack& pack, bool are_finite) = 0;
+  // all slices in order, feature by feature. Leaves out the ids whose update is lost, or whose sum
+  // in a slice, or whose step, is not finite: their rows stay as they are. Also left out are the
+  // rows that a table has forgotten since Gather. The statuses of ApplyGradientsPacked but
+  // OUT_OF_RANGE and, of tables that forget, NOT_FOUND.
+  virtual Status Update(const Pack& pack, const RowUpdate& update) = 0;
 
-  // The number of ids that updates left out because of their sums; an id counts once for each slice
-  // in which it is. The counters of the tables have the steps that were not finite. Thread-safe.
+  // The number of ids that updates left out because a sum was not finite; an id counts once for
+  // each slice in which it is. The counters of the tables have the steps that were not finite.
+  // Thread-safe.
   virtual uint64_t left_out() const = 0;
 };
 

@@ -40,7 +40,8 @@ Status ShardedRows::ShuffleSums(const Pack& pack, SliceRange micro_batch) {
 }
 
 // The slices of a rank come before those of the next one.
-Status ShardedRows::Update(const Pack& pack, bool are_finite) {
+Status ShardedRows::Update(const Pack& pack, const RowUpdate& update) {
+  RowUpdate of_pack = update;
   std::vector<SumRun> runs;
   for (size_t i = 0; i < pack.features.size(); ++i) {
     for (uint32_t rank = 0; rank < exchange()->ranks(); ++rank) {
@@ -51,15 +52,18 @@ Status ShardedRows::Update(const Pack& pack, bool are_finite) {
         if (run.ids.empty()) continue;
         runs.push_back(run);
         // These sums are made here, after the vote.
-        if (pack.is_pooled) are_finite &= AreFinite({run.sums, run.ids.size() * pack.dim});
+        if (pack.is_pooled) {
+          of_pack.are_sums_finite &= AreFinite({run.sums, run.ids.size() * pack.dim});
+        }
       }
     }
   }
-  uint64_t left_out = 0;
-  Status status = StepRows(features_, std::move(runs), are_finite, &left_out);
+  IdsLeftOut left_out;
+  Status status = StepRows(features_, std::move(runs), of_pack, &left_out);
   // All ranks leave the same replicated ids out: the first one counts them.
-  if (pack.is_replicated && exchange()->rank() > 0) left_out = 0;
-  left_out_.fetch_add(left_out, std::memory_order_relaxed);
+  if (pack.is_replicated && exchange()->rank() > 0) left_out = {};
+  left_out_.fetch_add(left_out.not_finite, std::memory_order_relaxed);
+  if (update.lost != nullptr) update.lost->Count(left_out.lost);
   return status;
 }
 

@@ -33,7 +33,7 @@ class ShardedRows : public SparseRows {
   Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule, BatchIds* ids) override;
   Status ShuffleRows(const Pack& pack, SliceRange micro_batch) override;
   Status ShuffleSums(const Pack& pack, SliceRange micro_batch) override;
-  Status Update(const Pack& pack, bool are_finite) override;
+  Status Update(const Pack& pack, const RowUpdate& update) override;
   uint64_t left_out() const override { return left_out_.load(std::memory_order_relaxed); }
 
  private:

@@ -23,6 +23,7 @@ struct Ballot {
   bool are_sums_finite = true;  // those of its gradients of rows
   bool wants_end = false;       // the training shall end after this step
   uint64_t left_out = 0;        // ids so far (EmbeddingPass::left_out)
+  uint64_t lost_updates = 0;    // of rows, so far
 };
 
 // All ranks know this then.
@@ -30,6 +31,7 @@ struct Verdict {
   bool are_sums_finite = true;  // of all ranks
   bool wants_end = false;       // a rank does
   uint64_t left_out = 0;        // of all ranks
+  uint64_t lost_updates = 0;    // of all ranks
 };
 
 // The loss of each slice of a batch, and the logit of each of its samples.
