@@ -47,6 +47,7 @@ MAY_INCLUDE = {
     'train/models': {'train/dense'},
     'train/ranks': STORE | {'train/samples', 'train/dense', 'train/pipeline'},
     'train/pipeline': STORE | {'train/samples', 'train/dense'},
+    'train/hybrid': set(),
     'train': STORE | {'store/inspect', 'train/bytes', 'train/samples', 'train/data',
                       'train/generator', 'train/dense', 'train/models', 'train/ranks',
                       'train/pipeline'},
