@@ -1,9 +1,10 @@
-// embank-ranks COMMAND [ROUNDS]: bench/README.md has the commands.
+// embank-ranks COMMAND [ROUNDS | OPTION VALUE ...]: bench/README.md has the commands.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "bench/rank_exchange.h"
 #include "bench/rank_load.h"
 #include "bench/rank_report.h"
+#include "bench/rank_schedules.h"
+#include "bench/report.h"
 
 namespace embank {
 namespace {
@@ -70,20 +73,34 @@ Status Run(const std::string& command, const RankOptions& options) {
   return OkStatus();
 }
 
+Status RunSchedules(std::span<char* const> words) {
+  EMBANK_ASSIGN_OR_RETURN(const RankSchedulesOptions options, ParseRankSchedules(words));
+  const std::vector<SimulatedSchedule> schedules = RunRankSchedules(options);
+  std::fputs(RankSchedulesTable(options, schedules).c_str(), stdout);
+  if (options.svg.empty()) return OkStatus();
+  return WriteFile(options.svg, RankSchedulesPicture(schedules));
+}
+
 int Main(int count, char** arguments) {
-  constexpr std::string_view kCommands[] = {"exchange", "dense", "bytes", "load"};
+  constexpr std::string_view kCommands[] = {"exchange", "dense", "bytes", "load", "schedules"};
   const std::string command = count > 1 ? arguments[1] : "";
-  if (count > 3 || std::ranges::find(kCommands, command) == std::end(kCommands)) {
-    std::fputs("usage: embank-ranks bytes | load, and mpirun -n N embank-ranks exchange | dense\n",
-               stderr);
+  const bool is_simulated = command == "schedules";
+  if ((count > 3 && !is_simulated) ||
+      std::ranges::find(kCommands, command) == std::end(kCommands)) {
+    std::fputs(
+        "usage: embank-ranks bytes | load | schedules [OPTION VALUE ...], and\n"
+        "mpirun -n N embank-ranks exchange | dense\n",
+        stderr);
     return kExitUsage;
   }
   RankOptions options;
-  if (count == 3) {
+  if (count == 3 && !is_simulated) {
     const auto rounds = static_cast<uint32_t>(std::strtoul(arguments[2], nullptr, 10));
     options.exchange.rounds = options.dense.rounds = std::max(1u, rounds);
   }
-  const Status status = Run(command, options);
+  const Status status =
+      is_simulated ? RunSchedules(std::span(arguments, static_cast<size_t>(count)).subspan(2))
+                   : Run(command, options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-ranks: %s\n", status.ToString().c_str());
   return kExitFailed;
