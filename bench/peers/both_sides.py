@@ -20,6 +20,12 @@ def add_options(parser: argparse.ArgumentParser):
     parser.add_argument('--blas-threads', type=int, default=2, help='OpenBLAS threads of PyTorch')
 
 
+def without(arguments: list, *options: str) -> list:
+    """The arguments without these options and their values."""
+    return [word for before, word in zip([None, *arguments], arguments)
+            if word not in options and before not in options]
+
+
 class BothSides:
     def __init__(self, options: argparse.Namespace):
         build = pathlib.Path(options.build)
@@ -53,9 +59,7 @@ class BothSides:
         command = [self.python, HERE / 'torch_click.py', *arguments, *extra]
         if has_first_values:
             weights = self.work / 'weights.f32'
-            first = [word for word in arguments if word != '--eval']
-            if '--eval' in arguments:
-                first.pop(arguments.index('--eval'))
+            first = without(arguments, '--eval', '--eval-every', '--steps')
             self._figures([self.train, *first, '--steps', '0', '--weights', weights])
             command += ['--weights', weights, '--library', self.library]
         environment = dict(self.environment)

@@ -24,6 +24,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--weights', help='the first ones: embank-train --steps 0 --weights')
     parser.add_argument('--library', help='libembank.so, for the first rows; without: zeros')
+    parser.add_argument('--steps', type=int, help='the last one')
+    parser.add_argument('--eval-every', type=int, help='steps between evaluations')
     parser.add_argument('--untimed-steps', type=int, default=0, help='left out of the times')
     parser.add_argument('--float64', action='store_true', help='parameters and arithmetic')
     parser.add_argument('--json', help='file for the figures')
@@ -85,26 +87,29 @@ class Peer:
         return logits.detach()
 
 
-def train(peer: Peer, log: click_log.ClickLog, ids, figures: dict):
+def train(peer: Peer, log: click_log.ClickLog, ids, figures: dict, evaluate_at=None):
+    """Calls evaluate_at(step) every few steps, if it is there: times are of no use then."""
     batch, samples = peer.options.batch, len(log.labels)
     dense, labels = floats(log.dense), floats(log.labels)
     # The ids of a batch are in memory beside each other.
     batches = [torch.from_numpy(np.ascontiguousarray(ids[:, begin:begin + batch]))
                for begin in range(0, samples, batch)]
     logits, timed_samples, start = [], 0, time.perf_counter()
-    for i, indices in enumerate(batches):
+    for i, indices in enumerate(batches[:peer.options.steps]):
         if i == peer.options.untimed_steps:
             peer.seconds = dict.fromkeys(peer.PARTS, 0.0)
             timed_samples, start = 0, time.perf_counter()
         here = slice(i * batch, (i + 1) * batch)
         logits.append(peer.step(dense[here], indices, labels[here]))
         timed_samples += indices.shape[1]
+        if evaluate_at and (i + 1) % peer.options.eval_every == 0:
+            evaluate_at(i + 1)
     seconds = time.perf_counter() - start
     scores = torch.cat(logits).numpy()
-    figures.update(samples=samples, steps=len(batches), seconds={**peer.seconds, 'all': seconds},
+    seen = log.labels[:len(scores)]
+    figures.update(samples=len(seen), steps=len(logits), seconds={**peer.seconds, 'all': seconds},
                    samples_per_second=timed_samples / seconds,
-                   logloss=click_log.log_loss(scores, log.labels),
-                   auc=click_log.auc(scores, log.labels))
+                   logloss=click_log.log_loss(scores, seen), auc=click_log.auc(scores, seen))
 
 
 def evaluate(peer: Peer, log: click_log.ClickLog, ids, figures: dict):
@@ -123,12 +128,20 @@ def main():
     options = parse_options()
     if options.float64:
         torch.set_default_dtype(torch.float64)
+    begin = time.perf_counter()
     logs = [click_log.read(path) for path in (options.data, options.eval) if path]
     distinct, indices = click_log.number_ids(logs)
+    read_seconds = time.perf_counter() - begin
     peer = Peer(options, distinct)
     figures = {'model': options.model, 'peer': threads_text(torch),
-               'rows': sum(len(ids) for ids in distinct)}
-    train(peer, logs[0], indices[0], figures)
+               'rows': sum(len(ids) for ids in distinct), 'read_seconds': read_seconds,
+               'read_samples': sum(len(log.labels) for log in logs), 'evaluations': []}
+
+    def evaluate_at(step: int):
+        evaluate(peer, logs[1], indices[1], figures)
+        figures['evaluations'].append([step, figures['eval_auc']])
+
+    train(peer, logs[0], indices[0], figures, evaluate_at if options.eval_every else None)
     if options.eval:
         evaluate(peer, logs[1], indices[1], figures)
     write_figures(figures, options.json)

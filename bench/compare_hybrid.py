@@ -1,0 +1,149 @@
+"""Measures hybrid training, and prints the tables of docs/training.md and bench/README.md.
+
+drop      the AUC that lost updates cost, over seeds
+auc       the AUC that staleness costs, over seeds
+simulate  four schedules of a step, by the simulator
+torch     the time to an AUC beside PyTorch (bench/peers/compare_auc_time.py)
+
+Each part can be asked for alone.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PARTS = ('drop', 'auc', 'simulate', 'torch')
+DROP_BAR, STALENESS_BAR = 0.0005, 0.001
+SHARES = (0.001, 0.01, 0.1)
+# Staleness and its seeds, as a share of all.
+STALENESS = ((1, 0.5), (4, 1.0), (16, 0.5), (50, 0.5))
+
+
+class Trainings:
+    """Trainings of generated data, each of which is made once."""
+
+    def __init__(self, options):
+        self.options = options
+        self.figures = pathlib.Path(options.work) / 'figures.json'
+        self.known = {}
+
+    def run(self, seed: int, more: tuple = ()) -> dict:
+        if (seed, more) in self.known:
+            return self.known[seed, more]
+        options = self.options
+        command = [f'{options.build}/bin/embank-train', '--model', 'dlrm', '--generate',
+                   'criteo-kaggle', '--divisor', options.divisor, '--samples', options.samples,
+                   '--eval-samples', options.eval_samples, '--batch', options.batch,
+                   '--dense-rate', options.dense_rate, '--seed', seed, '--json', self.figures,
+                   *more]
+        ended = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, check=False)
+        if ended.returncode != 0:
+            sys.exit(f'{" ".join(map(str, command))} failed: {ended.stderr}')
+        figures = json.loads(self.figures.read_text(encoding='utf-8'))
+        self.known[seed, more] = figures
+        return figures
+
+    def print_shape(self):
+        options = self.options
+        print(f'dlrm, criteo-kaggle / {options.divisor}, {options.samples:,} samples in batches of '
+              f'{options.batch:,}, dense rate {options.dense_rate}; AUC of '
+              f'{options.eval_samples:,} held-out samples')
+
+
+def changes_text(changes: list[float]) -> tuple[float, str]:
+    """The mean of paired changes, and a text with its standard error."""
+    mean = statistics.mean(changes)
+    error = statistics.stdev(changes) / len(changes) ** 0.5 if len(changes) > 1 else float('nan')
+    return mean, f'{mean:+.5f} | {error:.5f} | {min(changes):+.5f} to {max(changes):+.5f}'
+
+
+def compare_auc(trainings: Trainings, name: str, seeds: int, base: tuple, other: tuple,
+                bar: float = None):
+    """Prints a row of a table: the AUC of two settings over equal seeds."""
+    pairs = [(trainings.run(seed, base), trainings.run(seed, other))
+             for seed in range(1, seeds + 1)]
+    mean, text = changes_text([b['eval_auc'] - a['eval_auc'] for a, b in pairs])
+    auc = statistics.mean(b['eval_auc'] for _, b in pairs)
+    judged = '' if bar is None else f'{"met" if abs(mean) <= bar else "missed"}: {bar}'
+    lost = statistics.mean(b['lost_updates'] for _, b in pairs)
+    print(f'| {name} | {seeds} | {auc:.5f} | {text} | {lost:,.0f} | {judged} |', flush=True)
+
+
+def print_head(first: str):
+    print(f'| {first} | seeds | AUC | change | standard error | range | lost updates | bar |')
+    print('| ---: | ---: | ---: | ---: | ---: | --- | ---: | --- |')
+
+
+def measure_drop(trainings: Trainings):
+    trainings.print_shape()
+    print_head('share lost')
+    seeds = trainings.options.seeds
+    compare_auc(trainings, '0', seeds, (), ())
+    for share in SHARES:
+        compare_auc(trainings, f'{share:.1%}', seeds, (), ('--drop-updates', share),
+                    DROP_BAR if share == SHARES[0] else None)
+
+
+def measure_auc(trainings: Trainings):
+    """Without --staleness the rows of a batch have all updates before it."""
+    trainings.print_shape()
+    print_head('staleness')
+    seeds = trainings.options.seeds
+    compare_auc(trainings, '0', seeds, (), ())
+    for staleness, part in STALENESS:
+        if staleness in trainings.options.staleness:
+            compare_auc(trainings, str(staleness), max(2, round(seeds * part)), (),
+                        ('--staleness', staleness, '--deterministic'),
+                        STALENESS_BAR if staleness == 4 else None)
+
+
+def simulate(options):
+    command = [f'{options.build}/bin/embank-ranks', 'schedules', *options.stages.split()]
+    subprocess.run(command, check=True)
+
+
+def compare_with_torch(options):
+    subprocess.run([sys.executable, HERE / 'peers' / 'compare_auc_time.py', '--build',
+                    options.build, '--work', options.work], check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('parts', nargs='*', default=PARTS, help=', '.join(PARTS))
+    parser.add_argument('--build', default='build/release')
+    parser.add_argument('--work', default=f'{tempfile.gettempdir()}/embank-hybrid',
+                        help='directory for files')
+    parser.add_argument('--seeds', type=int, default=10)
+    parser.add_argument('--divisor', type=int, default=100, help='of the cardinalities')
+    parser.add_argument('--samples', type=int, default=200_000)
+    parser.add_argument('--eval-samples', type=int, default=100_000)
+    parser.add_argument('--batch', type=int, default=256)
+    parser.add_argument('--dense-rate', default='0.0005')
+    parser.add_argument('--staleness', type=int, nargs='*',
+                        default=[staleness for staleness, _ in STALENESS])
+    parser.add_argument('--stages', default='', help='options of embank-ranks schedules')
+    options = parser.parse_args()
+    for part in options.parts:
+        if part not in PARTS:
+            parser.error(f'{part} is none of {", ".join(PARTS)}')
+    pathlib.Path(options.work).mkdir(parents=True, exist_ok=True)
+    trainings = Trainings(options)
+    for part in options.parts:
+        if part == 'drop':
+            measure_drop(trainings)
+        elif part == 'auc':
+            measure_auc(trainings)
+        elif part == 'simulate':
+            simulate(options)
+        else:
+            compare_with_torch(options)
+
+
+if __name__ == '__main__':
+    main()
