@@ -2,6 +2,8 @@
 
 drop      the AUC that lost updates cost, over seeds
 auc       the AUC that staleness costs, over seeds
+waits     a step with waits of 10 ms in rows, beside dense work
+schedules the schedules of a step of two ranks with waits, beside the simulator
 simulate  four schedules of a step, by the simulator
 torch     the time to an AUC beside PyTorch (bench/peers/compare_auc_time.py)
 
@@ -16,7 +18,14 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-PARTS = ('drop', 'auc', 'simulate', 'torch')
+PARTS = ('drop', 'auc', 'waits', 'schedules', 'simulate', 'torch')
+WAIT_BATCH = 64
+SCHEDULE_BATCH = 1024
+SCHEDULE_BUCKETS = 2  # of rmc2
+SCHEDULE_WAITS = {'Gather': 10, 'Update': 4, 'AllReduce': 3}
+SCHEDULES = (('sync', ('--staleness', 0, '--sums-after-backward')),
+             ('raw hybrid', ('--staleness', 4, '--sums-after-backward')),
+             ('hybrid', ('--staleness', 4)))
 DROP_BAR, STALENESS_BAR = 0.0005, 0.001
 SHARES = (0.001, 0.01, 0.1)
 # Staleness and its seeds, as a share of all.
@@ -102,6 +111,91 @@ def measure_auc(trainings: Trainings):
                         STALENESS_BAR if staleness == 4 else None)
 
 
+def train_ms(options, more: tuple) -> float:
+    """Milliseconds of a step, of those behind the first ones."""
+    figures = pathlib.Path(options.work) / 'waits.json'
+    command = [f'{options.build}/bin/embank-train', '--model', 'ffnn', '--dim', 4, '--generate',
+               'criteo-kaggle', '--divisor', 5000, '--samples', 60 * WAIT_BATCH, '--batch',
+               WAIT_BATCH, '--slices', 2, '--warmup-steps', 5, '--untimed-steps', 20, '--threads',
+               1, '--json', figures, *more]
+    ended = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                           text=True, check=False)
+    if ended.returncode != 0:
+        sys.exit(f'{" ".join(map(str, command))} failed: {ended.stderr}')
+    of_run = json.loads(figures.read_text(encoding='utf-8'))
+    return 1000.0 * WAIT_BATCH / of_run['samples_per_second']
+
+
+def measure_waits(options):
+    """A wait of 10 ms in rows beside c ms of dense work."""
+    print('| wait in | c | without staleness | bar | staleness 4 | bar |')
+    print('| --- | ---: | ---: | --- | ---: | --- |')
+    for name, wait, more in (('the log', 'Gather=10', ()),
+                             ('the link', 'ShuffleRows=10', ('--ranks', 2))):
+        for c in (2, 5, 10, 20):
+            both = ('--emulate', f'{wait},Dense={c}', *more)
+            steps = [statistics.median(train_ms(options, ('--staleness', s, *both))
+                                       for _ in range(options.rounds)) for s in (0, 4)]
+            bars = (0.9 * (c + 10), 1.1 * max(c, 10))
+            print(f'| {name} | {c} | {steps[0]:.2f} | '
+                  f'{"met" if steps[0] >= bars[0] else "missed"}: at least {bars[0]:.1f} | '
+                  f'{steps[1]:.2f} | {"met" if steps[1] <= bars[1] else "missed"}: at most '
+                  f'{bars[1]:.1f} |', flush=True)
+
+
+def schedule_run(options, more: tuple) -> dict:
+    """Milliseconds of a step of two ranks, and of its parts on rank 0."""
+    figures = pathlib.Path(options.work) / 'schedule.json'
+    command = [f'{options.build}/bin/embank-train', '--model', 'rmc2', '--generate',
+               'criteo-kaggle', '--divisor', 1000, '--samples', 120 * SCHEDULE_BATCH, '--batch',
+               SCHEDULE_BATCH, '--warmup-steps', 5, '--untimed-steps', 20, '--threads', 1,
+               '--ranks', 2, '--json', figures, *more]
+    ended = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                           text=True, check=False)
+    if ended.returncode != 0:
+        sys.exit(f'{" ".join(map(str, command))} failed: {ended.stderr}')
+    of_run = json.loads(figures.read_text(encoding='utf-8'))
+    steps = 100
+    parts = {name: 1000.0 * value / steps for name, value in of_run['seconds'].items()}
+    parts['link'] = 1000.0 * of_run['link_seconds'] / steps
+    parts['step'] = 1000.0 * SCHEDULE_BATCH / of_run['samples_per_second']
+    return parts
+
+
+def simulated_ms(options, stages: dict) -> list[float]:
+    """Milliseconds of a step of the four schedules."""
+    command = [f'{options.build}/bin/embank-ranks', 'schedules', '--staleness', 4, '--buckets',
+               SCHEDULE_BUCKETS]
+    for name, ms in stages.items():
+        command += [f'--{name}-ms', f'{ms:.3f}']
+    text = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout
+    rows = [line.split() for line in text.splitlines()]
+    return [float(row[-3]) for row in rows
+            if row and ' '.join(row[:-3]) in ('sync', 'raw hybrid', 'hybrid', 'async')]
+
+
+def measure_schedules(options):
+    """Real schedules with waits in rows and sums, beside the simulator with the same stages."""
+    # The dense part is real: its time without waits, a third of it forward.
+    plain = schedule_run(options, ())
+    waits = ('--emulate', ','.join(f'{name}={ms}' for name, ms in SCHEDULE_WAITS.items()))
+    stages = {'lookup': plain['lookup'] + SCHEDULE_WAITS['Gather'],
+              'forward': plain['dense'] / 3, 'backward': plain['dense'] * 2 / 3,
+              'sync': SCHEDULE_BUCKETS * SCHEDULE_WAITS['AllReduce'],
+              'update': plain['gradients'] + SCHEDULE_WAITS['Update'], 'step': 0}
+    simulated = simulated_ms(options, stages)
+    print(', '.join(f'{name} {ms:.1f} ms' for name, ms in stages.items()))
+    print('| schedule | simulated ms | real ms | real / simulated |')
+    print('| --- | ---: | ---: | ---: |')
+    for i, (name, more) in enumerate(SCHEDULES):
+        real = statistics.median(schedule_run(options, (*more, *waits))['step']
+                                 for _ in range(options.rounds))
+        print(f'| {name} | {simulated[i]:.1f} | {real:.1f} | {real / simulated[i]:.2f} |',
+              flush=True)
+    print(f'| async | {simulated[3]:.1f} | | |')
+
+
 def simulate(options):
     command = [f'{options.build}/bin/embank-ranks', 'schedules', *options.stages.split()]
     subprocess.run(command, check=True)
@@ -120,6 +214,7 @@ def main():
     parser.add_argument('--work', default=f'{tempfile.gettempdir()}/embank-hybrid',
                         help='directory for files')
     parser.add_argument('--seeds', type=int, default=10)
+    parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--divisor', type=int, default=100, help='of the cardinalities')
     parser.add_argument('--samples', type=int, default=200_000)
     parser.add_argument('--eval-samples', type=int, default=100_000)
@@ -139,6 +234,10 @@ def main():
             measure_drop(trainings)
         elif part == 'auc':
             measure_auc(trainings)
+        elif part == 'waits':
+            measure_waits(options)
+        elif part == 'schedules':
+            measure_schedules(options)
         elif part == 'simulate':
             simulate(options)
         else:

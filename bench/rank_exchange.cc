@@ -170,7 +170,7 @@ class ExchangeRun {
       : batches_(*batches),
         exchange_(exchange),
         features_(RankIds::kFields, EmbeddingFeature{.dim = dim}),
-        step_(features_, &exchange_, ValueType::kF32),
+        step_(features_, {&exchange_, &exchange_}, ValueType::kF32),
         rows_alone_(exchange->ranks()) {
     pack_.dim = dim;
     pack_.features.resize(RankIds::kFields);
