@@ -265,6 +265,8 @@ Status TrainRun::Train() {
   Status of_data;
   while (!IsDone()) {
     of_data.Update(BeginSteps(&batches));
+    // The other ranks get it from the next vote.
+    if (exchange_ != nullptr && !IsCancelled(of_data)) trainer_->team()->Keep(of_data);
     if (begun_.empty()) break;
     failure_ = EndStep();
     // It changed nothing: the steps before it are saved, and a resumed run comes to it again.
@@ -277,10 +279,11 @@ Status TrainRun::Train() {
     if (evaluations_.IsDue(trainer_->steps())) Evaluate();
   }
   const Status dropped = trainer_->DropSteps();
-  if (has_ended_ && of_data.ok() && trainer_->steps() == 0) {
+  const bool are_trained = has_ended_ && of_data.ok() && failure_.ok();
+  if (are_trained && trainer_->steps() == 0) {
     return NoSample("--data", command_.data, "training");
   }
-  if (has_ended_ && of_data.ok() && steps_ == 0) {
+  if (are_trained && steps_ == 0) {
     std::fputs("all of the data have been trained: give other data, or more --epochs\n", Err());
   }
   // A signal has ended the wait for lines of a pipe.
@@ -409,6 +412,8 @@ Status TrainRun::Agreed(const Status& status) const {
 // Its own time and work are left out of the figures.
 void TrainRun::Evaluate() {
   const uint64_t begin_ns = SteadyClock()->NowNs();
+  // The work of the last steps is theirs; a failure of it is that of the first prediction, too.
+  (void)trainer_->DropSteps();
   const TrainWork before = CountWork(trainer_.get());
   const Status evaluated = evaluations_.Evaluate(
       trainer_.get(), [this] { return Save(); },
@@ -511,12 +516,12 @@ void TrainRun::Print() const {
 
 void TrainRun::PrintRanks() const {
   const RankTeam::DenseBytes bytes = trainer_->team()->dense_bytes();
-  std::fprintf(
-      Out(),
-      "  ranks          %u: rows, hits and seconds are those of rank 0; link %.2f s; dense "
-      "sums %.1f MB, %.1f of them beside the backward pass\n",
-      exchange_->ranks(), figures_.split.link, static_cast<double>(bytes.all) * 1e-6,
-      static_cast<double>(bytes.early) * 1e-6);
+  std::fprintf(Out(),
+               "  ranks          %u: rows, hits, staleness and seconds are those of rank 0; link "
+               "%.2f s; dense "
+               "sums %.1f MB, %.1f of them beside the backward pass\n",
+               exchange_->ranks(), figures_.split.link, static_cast<double>(bytes.all) * 1e-6,
+               static_cast<double>(bytes.early) * 1e-6);
   std::fputs(
       NextCommandsOfRanks(command_, exchange_->ranks(), trainer_->steps(), stopped_by_).c_str(),
       Out());

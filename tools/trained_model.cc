@@ -51,6 +51,7 @@ StatusOr<TrainedModel> ReadTrainedModel(const std::string& path) {
 StatusOr<std::unique_ptr<Trainer>> OpenToPredict(const TrainCommand& command, TrainedModel model,
                                                  Exchange* exchange) {
   TrainerOptions options = std::move(model.text.options);
+  options.hybrid = {};
   options.threads = command.trainer.threads;
   options.store.worker_threads = command.trainer.threads;
   const std::string& pmem_path = command.trainer.store.pmem_path;

@@ -153,7 +153,12 @@ StatusOr<double> BatchPass::RunSlices(const RowBatch& batch, bool trains, bool h
       graph.Run(executor_.get(), {.trace = &trace_, .first_thread = 0, .hook = &hook_});
   if (!done.ok() && team_ != nullptr) team_->Abort(done);
   EMBANK_RETURN_IF_ERROR(done);
-  if (team_ != nullptr) EMBANK_RETURN_IF_ERROR(Vote(step));
+  if (team_ != nullptr) {
+    const Status voted = Vote(step);
+    // Lookups of later batches may wait for ranks that have not begun them.
+    if (!voted.ok() && rows_.has_ring()) team_->Abort(voted);
+    EMBANK_RETURN_IF_ERROR(voted);
+  }
   return SumSlices(running_.losses);
 }
 

@@ -52,6 +52,7 @@ constexpr std::string_view kPooled = "pooled";
 constexpr std::string_view kWireType = "wire type";
 constexpr std::string_view kHalves = "f16";
 constexpr std::string_view kStaleness = "staleness";
+constexpr std::string_view kDeterministic = "deterministic";
 constexpr std::string_view kDropUpdates = "drop updates";
 constexpr std::string_view kSecondRules = "rules 2\n";
 
@@ -98,6 +99,9 @@ std::string SettingLines(const ModelText& text) {
   }
   if (text.options.hybrid.staleness > 0) {
     StrAppend(&lines, kStaleness, " ", text.options.hybrid.staleness, "\n");
+  }
+  if (text.options.hybrid.deterministic) {
+    StrAppend(&lines, kDeterministic, " 1\n");
   }
   if (text.options.hybrid.drop_updates > 0.0) {
     StrAppend(&lines, kDropUpdates, " ", ExactText(text.options.hybrid.drop_updates), "\n");
@@ -347,6 +351,10 @@ Status TakeOptions(Values* values, TrainerOptions* options) {
   if (values->Has(kStaleness)) {
     EMBANK_RETURN_IF_ERROR(values->TakeNumber(kStaleness, &options->hybrid.staleness));
   }
+  if (const auto word = values->Take(kDeterministic)) {
+    if (*word != "1") return MissingLine(kDeterministic);
+    options->hybrid.deterministic = true;
+  }
   if (values->Has(kDropUpdates)) {
     EMBANK_RETURN_IF_ERROR(values->TakeNumber(kDropUpdates, &options->hybrid.drop_updates));
   }
@@ -548,7 +556,10 @@ std::vector<std::string> ChangedSettings(const ModelText& from, const ModelText&
     return std::string(text.options.ranks.wire == ValueType::kF16 ? kHalves : "f32");
   };
   compare("wire type", wire(from), wire(to));
-  compare("staleness", StrCat(from.options.hybrid.staleness), StrCat(to.options.hybrid.staleness));
+  const auto staleness = [](const HybridOptions& hybrid) {
+    return StrCat(hybrid.staleness, hybrid.deterministic ? ", deterministic" : "");
+  };
+  compare("staleness", staleness(from.options.hybrid), staleness(to.options.hybrid));
   compare("share of lost updates", ExactText(from.options.hybrid.drop_updates),
           ExactText(to.options.hybrid.drop_updates));
   compare_rules("rows", from.options.row.rule, to.options.row.rule);

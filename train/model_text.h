@@ -17,6 +17,7 @@
 //   pooled C7                         each table of which the owners of rows sum bags
 //   wire type f16                     of rows between ranks, if it is not f32
 //   staleness 4                       of rows, if it is above 0
+//   deterministic 1                   if it is the same for each lookup
 //   drop updates 0.001                the share of updates that is lost, if it is not 0
 //   rates cosine                      their schedule
 //   row learning rate 0.02

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
 #include "store/packed/packed_prefetch.h"
 #include "train/pipeline/local_rows.h"
@@ -48,8 +49,15 @@ RowPass::RowPass(const TrainerOptions& options, const std::vector<EmbeddingFeatu
   ring_ = std::make_unique<RowRing>(
       RowRingOptions{.staleness = options.hybrid.staleness,
                      .is_deterministic = options.hybrid.deterministic},
-      executor_, [this](uint64_t number) { return LookUp(&PlaceOf(number)); },
-      [this](uint64_t number) { return MakeSteps(PlaceOf(number)); });
+      executor_,
+      [this](uint64_t number) {
+        const Status status = CatchNoMemory([&] { return LookUp(&PlaceOf(number)); });
+        if (!status.ok() && team_ != nullptr) team_->Abort(status);
+        return status;
+      },
+      [this](uint64_t number) {
+        return KeptByTeam(CatchNoMemory([&] { return MakeSteps(PlaceOf(number)); }));
+      });
 }
 
 RowBatch* RowPass::Begin(const ClickBatch& batch, std::shared_ptr<const StepLayout> layout) {
@@ -71,7 +79,7 @@ Status RowPass::WaitForLookup() { return has_ring() ? ring_->WaitForLookup() : O
 Status RowPass::Update() {
   RowBatch* const batch = oldest();
   ++updated_;
-  if (!has_ring()) return MakeSteps(*batch);
+  if (!has_ring()) return KeptByTeam(MakeSteps(*batch));
   ring_->BeginUpdate();
   return OkStatus();
 }
@@ -100,9 +108,14 @@ Status RowPass::LookUp(RowBatch* batch) {
         *batch, i, MissingRule::kCreate, [](size_t, OperationGraph::Id rows) { return rows; },
         &graph);
   }
-  const Status done = graph.Run(executor_, WatchOf(0));
-  if (!done.ok() && team_ != nullptr) team_->Abort(done);
-  return done;
+  return graph.Run(executor_, WatchOf(0));
+}
+
+// With several ranks a failure is in their next vote: they are at one step then.
+Status RowPass::KeptByTeam(const Status& status) const {
+  if (team_ == nullptr) return status;
+  team_->Keep(status);
+  return OkStatus();
 }
 
 // The rows of all packs. All ids go before the first rows: owners look them up meanwhile.
@@ -159,7 +172,6 @@ Status RowPass::SetRate(float learning_rate) {
   return OkStatus();
 }
 
-// With several ranks a failure is in their next vote: they are at one step then.
 Status RowPass::MakeSteps(const RowBatch& batch) {
   EMBANK_RETURN_IF_ERROR(SetRate(batch.learning_rate));
   RowUpdate update = batch.update;

@@ -33,7 +33,7 @@ struct RowBatch {
   uint64_t number = 0;  // batches are numbered from 0 on
   const ClickBatch* batch = nullptr;
   std::shared_ptr<const StepLayout> layout;
-  // Those of every (staleness + 1)th batch. They are set for the lookup.
+  // The lookup sets these. Batches whose numbers are equal modulo staleness + 1 share them.
   SparseRows* rows = nullptr;
   EmbeddingPass* pass = nullptr;
   // The update has these.
@@ -65,9 +65,9 @@ class RowPass {
   RowPass(const TrainerOptions& options, const std::vector<EmbeddingFeature>& features,
           SliceRange own, Executor* executor, RankTeam* team, OperationTrace* trace);
 
-  // Begins a batch, which outlives its update; at most `staleness` are under way. Its rows are
-  // looked up from now on. Where the staleness is 0, nothing is: the caller adds the lookup to a
-  // graph of its own.
+  // Begins a batch, which stays until Update or Drop; at most `staleness` are under way. Its rows
+  // are looked up from now on. Where the staleness is 0, nothing is: the caller adds the lookup to
+  // a graph of its own.
   RowBatch* Begin(const ClickBatch& batch, std::shared_ptr<const StepLayout> layout);
   // Waits for the lookup of the oldest batch. The statuses of LookupPacked and Exchange::Run, and
   // those of earlier updates.
@@ -117,6 +117,7 @@ class RowPass {
   RowBatch& PlaceOf(uint64_t number) { return places_[number % places_.size()]; }
   Status LookUp(RowBatch* batch);
   Status MakeSteps(const RowBatch& batch);
+  Status KeptByTeam(const Status& status) const;
   Status SetRate(float learning_rate);
   GraphWatch WatchOf(uint32_t lane) const;
 

@@ -96,12 +96,11 @@ Status CheckPooled(const TrainerOptions& options, uint32_t ranks) {
 
 // The settings of which the order of exchanges depends, and the build.
 std::string HowText(const TrainerOptions& options) {
-  std::string text =
-      StrCat("batch ", options.batch, "\npack rule ", static_cast<int>(options.packs.rule),
-             "\nmicro-batches ", options.micro_batches, "\nmicro-batch bytes ",
-             options.micro_batch_bytes, "\ngroups ", options.packs.groups, "\ngroup bytes ",
-             options.packs.group_bytes, "\nwarm-up steps ", options.warmup_steps, "\nseed of rows ",
-             options.store.seed, "\ndeterministic ", options.hybrid.deterministic ? 1 : 0, "\n");
+  std::string text = StrCat(
+      "batch ", options.batch, "\npack rule ", static_cast<int>(options.packs.rule),
+      "\nmicro-batches ", options.micro_batches, "\nmicro-batch bytes ", options.micro_batch_bytes,
+      "\ngroups ", options.packs.groups, "\ngroup bytes ", options.packs.group_bytes,
+      "\nwarm-up steps ", options.warmup_steps, "\nseed of rows ", options.store.seed, "\n");
   for (const std::string& name : options.packs.excluded) StrAppend(&text, "excluded ", name, "\n");
   StrAppend(&text, "path ", options.store.path.empty() ? "none" : "given", "\nbuild ",
             BuildOfRank(), "\n");

@@ -1,10 +1,10 @@
 // A trainer of a click model: the rows of id features are in stores, dense parameters in arrays.
 //
-// A batch is cut into slices. Losses, weights and rows are the same bits for any number of threads
-// and ranks, any tiers of the store, and any packs, groups and micro-batches
-// (train/pipeline/README.md). With several ranks each has a trainer, with a run of the slices and a
-// store of the rows that it owns; all have the same batches and dense parameters, and make the same
-// calls (train/ranks/README.md).
+// A batch is cut into slices. With a staleness of 0, or a deterministic one, losses, weights and
+// rows are the same bits for any number of threads and ranks, any tiers of the store, and any
+// packs, groups and micro-batches (train/pipeline/README.md). With several ranks each has a
+// trainer, with a run of the slices and a store of the rows that it owns; all have the same batches
+// and dense parameters, and make the same calls (train/ranks/README.md).
 #ifndef EMBANK_TRAIN_TRAINER_H_
 #define EMBANK_TRAIN_TRAINER_H_
 

@@ -162,25 +162,33 @@ uint32_t MicroBatchesAtMost(const TrainerOptions& options) {
   return options.micro_batch_bytes > 0 ? kMicroBatchesMax : options.micro_batches;
 }
 
+// The lookup batches of a table from the prefetch of a row to its update. While rows are slow, the
+// lookups of staleness + 1 batches are pending at the prefetch, and those of as many more begin
+// before the update; one more is that of the batch itself.
+uint32_t LookupsOfPin(const TrainerOptions& options) {
+  static_assert((2 * kStalenessMax + 3) * kMicroBatchesMax <= Pins::kBatchesMax);
+  return (2 * options.hybrid.staleness + 3) * MicroBatchesAtMost(options);
+}
+
 Status CheckStaleness(const TrainerOptions& options) {
-  if (options.hybrid.staleness > kStalenessMax) {
+  const uint32_t staleness = options.hybrid.staleness;
+  if (staleness > kStalenessMax) {
     return InvalidArgumentError(
-        StrCat("staleness is ", options.hybrid.staleness, "; it must be 0 to ", kStalenessMax,
+        StrCat("staleness is ", staleness, "; it must be 0 to ", kStalenessMax,
                ": each step under way has memory of its own for rows and vectors"));
   }
   const uint32_t pins = options.store.pin_batches;
-  if (pins == 0 || pins >= PinBatchesOf(options)) return OkStatus();
-  return InvalidArgumentError(StrCat(
-      "staleness is ", options.hybrid.staleness, " with ", MicroBatchesAtMost(options),
-      " micro-batches: pin_batches is ", pins, ", and rows must stay pinned for ",
-      PinBatchesOf(options), " lookup batches; give a smaller staleness, or leave pin_batches 0"));
+  if (pins == 0 || pins >= LookupsOfPin(options)) return OkStatus();
+  return InvalidArgumentError(
+      StrCat("staleness is ", staleness, " with ", MicroBatchesAtMost(options),
+             " micro-batches: rows must stay pinned for ", LookupsOfPin(options),
+             " lookup batches, and pin_batches is ", pins, "; leave it 0"));
 }
 
 }  // namespace
 
 uint32_t PinBatchesOf(const TrainerOptions& options) {
-  static_assert((kStalenessMax + 2) * kMicroBatchesMax <= Pins::kBatchesMax);
-  return std::max(Pins::kBatches, (options.hybrid.staleness + 2) * MicroBatchesAtMost(options));
+  return std::max(Pins::kBatches, LookupsOfPin(options));
 }
 
 Status Validate(const TrainerOptions& options) {

@@ -45,8 +45,9 @@ struct HybridOptions {
   // The most steps whose updates of rows a lookup may miss: rows are looked up and updated beside
   // the dense part of other steps. At most kStalenessMax.
   uint32_t staleness = 0;
-  // Whether a lookup misses just the updates of that many steps before it, so that results are the
-  // same in each run; else also fewer.
+  // Whether the updates that a lookup misses follow from the order of calls alone, so that results
+  // are the same in each run: those of steps that had not ended when its own was begun. Else it may
+  // miss fewer.
   bool deterministic = false;
   // The share of the updates of rows that is lost on purpose (train/pipeline/lost_updates.h), at
   // least 0 and below 1.
@@ -96,9 +97,8 @@ struct TrainerOptions {
 // INVALID_ARGUMENT names the option.
 Status Validate(const TrainerOptions& options);
 
-// The lookup batches of a table that pins must outlast. A row is prefetched at most a step before
-// its lookup, and updated `staleness` steps after it; each of these has a lookup of each
-// micro-batch.
+// The lookup batches of a table that pins outlast where the options do not say it: from the
+// prefetch of a row to its update, and at least as many as in any store.
 uint32_t PinBatchesOf(const TrainerOptions& options);
 
 // A table of rows: those of an id feature of the data. Several features may have the same one.

@@ -192,7 +192,7 @@ typedef struct embank_store_options {
                              * embank_flush_hot flushes. Without hbm_bytes: 0 */
   uint32_t reserved;        /* 0 */
   uint32_t pin_batches;     /* lookup batches of its table that the pin of a row outlasts
-                             * (embank_prefetch): at most 512. A trainer that looks rows up several
+                             * (embank_prefetch): at most 1024. A trainer that looks rows up several
                              * batches before it changes them needs as many more. 0 (default): 12 */
   uint32_t reserved_2;      /* 0 */
 } embank_store_options;

@@ -135,8 +135,9 @@ Status CheckStoreParts(const embank_store_options& o) {
         StrCat("flags is ", o.flags, "; it must be a sum of EMBANK_OPEN_* (0 to 7)"));
   }
   if (o.reserved != 0 || o.reserved_2 != 0) {
-    return InvalidArgumentError(StrCat(o.reserved != 0 ? "reserved is " : "reserved_2 is ",
-                                       o.reserved | o.reserved_2, "; it must be 0"));
+    const bool is_first = o.reserved != 0;
+    return InvalidArgumentError(StrCat(is_first ? "reserved is " : "reserved_2 is ",
+                                       is_first ? o.reserved : o.reserved_2, "; it must be 0"));
   }
   if (o.cuda_device < -1) {
     return InvalidArgumentError(

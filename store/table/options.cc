@@ -124,7 +124,8 @@ Status Validate(const StoreOptions& options) {
     return Invalid("flush_iters", options.flush_iters, "0 without hbm_bytes");
   }
   if (options.pin_batches > Pins::kBatchesMax) {
-    return Invalid("pin_batches", options.pin_batches, "0 (12) or at most 512");
+    return Invalid("pin_batches", options.pin_batches,
+                   StrCat("0 (", Pins::kBatches, ") or at most ", Pins::kBatchesMax).c_str());
   }
   if (options.cuda_device >= 0 && options.hbm_bytes == 0) {
     return Invalid("cuda_device", options.cuda_device, "-1 without hbm_bytes");

@@ -28,7 +28,7 @@ class Pins {
   // The number of lookup batches of its table that a pin outlasts, unless an option says otherwise,
   // and the most that one may say.
   static constexpr uint32_t kBatches = 12;
-  static constexpr uint32_t kBatchesMax = 512;
+  static constexpr uint32_t kBatchesMax = 1024;
 
   // `budget` limits the pinned rows of all tables; a row here takes `row_bytes`. A pin outlasts
   // `batches` lookup batches, at most kBatchesMax; 0: kBatches.

@@ -30,6 +30,14 @@ using Exchanges = std::vector<std::unique_ptr<Exchange>>;
 // A message for a hang in place of ctest's limit.
 const LocalExchangeOptions kLimit = {.time_limit_ns = 20'000'000'000};
 
+Exchanges DuplicatesOf(const Exchanges& exchanges) {
+  Exchanges duplicates;
+  for (const std::unique_ptr<Exchange>& exchange : exchanges) {
+    duplicates.push_back(exchange->Duplicate());
+  }
+  return duplicates;
+}
+
 // The statuses of all ranks' calls, in the order of ranks.
 template <typename Call>
 std::vector<std::string> StatusesOf(const Exchanges& exchanges, const Call& call) {
@@ -87,6 +95,19 @@ TEST(LocalExchange, AnAbortFailsCallsThatWaitAndLaterOnes) {
   EXPECT_THAT(statuses, ElementsAre(expected, expected, expected, expected));
   EXPECT_THAT(StatusesOf(exchanges, ExchangeOneUnit),
               ElementsAre(expected, expected, expected, expected));
+}
+
+TEST(LocalExchange, AnAbortEndsTheDuplicatesAndTheOriginal) {
+  for (const bool of_duplicate : {false, true}) {
+    const Exchanges exchanges = MakeLocalExchanges(2, kLimit);
+    const Exchanges duplicates = DuplicatesOf(exchanges);
+    (of_duplicate ? duplicates : exchanges)[1]->Abort("no disk");
+    for (Exchange* const exchange : {exchanges[0].get(), duplicates[0].get()}) {
+      EXPECT_EQ(exchange->Barrier(), CancelledError("rank 1: no disk"));
+    }
+    // One that is made afterwards, too.
+    EXPECT_EQ(exchanges[0]->Duplicate()->Barrier(), CancelledError("rank 1: no disk"));
+  }
 }
 
 TEST(LocalExchange, AnAbortReachesTheCallOfItsOwnRankFromAnotherThread) {

@@ -54,6 +54,7 @@ TEST(ModelText, IsReadAsItWasWritten) {
     TrainerOptions options = Options();
     options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
     options.hybrid.staleness = 4;
+    options.hybrid.deterministic = true;
     options.hybrid.drop_updates = 1e-3;
     ModelText text = Describe(options, columns);
     text.steps = 12;
@@ -183,6 +184,7 @@ TEST(ModelText, AChangeOfSettingsIsTold) {
   const ModelText text = Describe(Options(), Columns(Log(), "label x"));
   TrainerOptions options = Options();
   options.ranks = {.replicated = {"user"}, .pooled = {"an item"}, .wire = ValueType::kF16};
+  options.hybrid.deterministic = true;
   options.hybrid.staleness = 4;
   options.hybrid.drop_updates = 0.01;
   options.batch = 78;
@@ -199,9 +201,9 @@ TEST(ModelText, AChangeOfSettingsIsTold) {
                   "schedule of learning rates cosine to 0.1 at step 1000000000000, warm-up 5 steps "
                   "-> times 0.5 every 10 steps",
                   "replicated tables none -> user", "tables pooled at owners none -> an item",
-                  "wire type f32 -> f16", "staleness 0 -> 4", "share of lost updates 0 -> 0.01",
-                  "learning rate of rows 0.1234567 -> 0.1234571", "weight decay of rows 0 -> 0.5",
-                  "learning rate of dense parameters 0.01 -> 2",
+                  "wire type f32 -> f16", "staleness 0 -> 4, deterministic",
+                  "share of lost updates 0 -> 0.01", "learning rate of rows 0.1234567 -> 0.1234571",
+                  "weight decay of rows 0 -> 0.5", "learning rate of dense parameters 0.01 -> 2",
                   "max gradient norm of dense parameters 0 -> 3",
                   StrCat("data ", TextOf(Log()), " -> ", TextOf(Log({{65536, 18}})))));
   // Generated data have no format.

@@ -284,7 +284,7 @@ TEST(OperationTrace, KeepsSoManyGraphs) {
   ASSERT_EQ(trace.intervals().size(), 6u);
   EXPECT_EQ(trace.intervals().back().graph, 2u);
   const std::string picture = TracePicture(trace.intervals());
-  EXPECT_THAT(picture, HasSubstr("Unique&amp;Partition, pack 0, micro-batch 0"));
+  EXPECT_THAT(picture, HasSubstr("Unique&amp;Partition, batch 0, pack 0, micro-batch 0"));
   EXPECT_THAT(picture, HasSubstr("</svg>"));
   EXPECT_THAT(TracePicture({}), HasSubstr("no operation ran"));
 }

@@ -288,9 +288,12 @@ TEST_F(MpiCommand, ARankOfItsOwnMindIsNamed) {
   const struct {
     std::string options;
     const char* words;
-  } cases[] = {{StrCat(kData, "--steps 1$OMPI_COMM_WORLD_RANK"), "rank 1 has \"--steps 11\""},
-               {StrCat(kData, "--eval-samples 50$OMPI_COMM_WORLD_RANK"), "--eval-samples 501"},
-               {StrCat("--data ", directory_.path(), "/log.$OMPI_COMM_WORLD_RANK", model), "\"no"}};
+  } cases[] = {
+      {StrCat(kData, "--steps 1$OMPI_COMM_WORLD_RANK"), "rank 1 has \"--steps 11\""},
+      {StrCat(kData, "--eval-samples 50$OMPI_COMM_WORLD_RANK"), "--eval-samples 501"},
+      {StrCat("--data ", directory_.path(), "/log.$OMPI_COMM_WORLD_RANK", model), "\"no"},
+      {StrCat("--data ", directory_.path(), "/log.$OMPI_COMM_WORLD_RANK --staleness 4", model),
+       "\"no"}};
   for (const auto& [options, words] : cases) {
     const Ended ended = RunMpiJob(
         2, StrCat("sh -c '", std::getenv("EMBANK_TRAIN"), " ", options, " --rank-seconds 50'"));

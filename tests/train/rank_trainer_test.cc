@@ -236,9 +236,15 @@ TEST(RankTrainer, AnotherSchemaOrBuildOnARankIsNamed) {
 }
 
 // All ranks stop at one step with one message.
-TEST(RankTrainer, AFailureOfOneRankIsThatOfAll) {
+void ExpectAFailureOfOneRankToBeThatOfAll(uint32_t staleness) {
+  SCOPED_TRACE(staleness);
   Job job(2);
-  ASSERT_EQ(job.Open([](uint32_t) { return OptionsOf("dlrm"); }), OkStatus());
+  ASSERT_EQ(job.Open([&](uint32_t) {
+    TrainerOptions options = OptionsOf("dlrm");
+    options.hybrid.staleness = staleness;
+    return options;
+  }),
+            OkStatus());
   job.TrainTo(2);
   const auto step = [&](const std::function<void(uint32_t, ClickBatch*)>& change) {
     return job.OnRanks([&](uint32_t rank) {
@@ -263,6 +269,10 @@ TEST(RankTrainer, AFailureOfOneRankIsThatOfAll) {
             UnavailableError("rank 1: no such row"));
   const Status kept = step([](uint32_t, ClickBatch*) {});
   EXPECT_EQ(kept, UnavailableError("rank 1: no such row"));
+}
+
+TEST(RankTrainer, AFailureOfOneRankIsThatOfAll) {
+  for (const uint32_t staleness : {0u, 4u}) ExpectAFailureOfOneRankToBeThatOfAll(staleness);
 }
 
 TEST(RankTrainer, AnotherBatchOnARankIsNamed) {

@@ -508,8 +508,8 @@ TEST(TrainCommandLine, ATraceIsAPicture) {
       picture);
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
   const std::string text = TextIn(picture);
-  EXPECT_THAT(text, HasSubstr("Gather, pack 0, micro-batch 1"));
-  EXPECT_THAT(text, HasSubstr("Update, pack 0"));
+  EXPECT_THAT(text, HasSubstr("Gather, batch 1, pack 0, micro-batch 1"));
+  EXPECT_THAT(text, HasSubstr("Update, batch 1, pack 0"));
 }
 
 std::vector<float> FloatsIn(const std::string& path) {

@@ -77,7 +77,8 @@ void RowRing::Drop() {
 void RowRing::WaitUntil(const uint64_t* done, uint64_t count) {
   while (*done < count) {
     uint64_t batch = 0;
-    const Next next = looks_up_ || updates_ ? Next::kNothing : Claim(&batch);
+    const Next first = done == &lookups_done_ ? Next::kLookup : Next::kUpdate;
+    const Next next = looks_up_ || updates_ ? Next::kNothing : Claim(first, &batch);
     if (next == Next::kNothing) {
       changed_.Wait(&mutex_);
     } else {
@@ -92,7 +93,8 @@ bool RowRing::Step() {
   MutexLock lock(&mutex_);
   for (;;) {
     uint64_t batch = 0;
-    const Next next = Claim(&batch);
+    // Lookups wait for updates.
+    const Next next = Claim(Next::kUpdate, &batch);
     if (next != Next::kNothing) {
       Run(next, batch);
       return true;
@@ -103,21 +105,20 @@ bool RowRing::Step() {
   }
 }
 
-// An update comes first: lookups wait for it.
-RowRing::Next RowRing::Claim(uint64_t* batch) {
-  if (MayUpdate()) {
+// Takes what may run, of two things the first.
+RowRing::Next RowRing::Claim(Next first, uint64_t* batch) {
+  const bool may_look_up = MayLookUp();
+  if (MayUpdate() && (first == Next::kUpdate || !may_look_up)) {
     updates_ = true;
     *batch = updates_done_;
     if (Seeded(SeededBug::kUpdatesOutOfOrder) && updates_begun_ - updates_done_ > 1) ++*batch;
     return Next::kUpdate;
   }
-  if (MayLookUp()) {
-    looks_up_ = true;
-    *batch = lookups_done_;
-    CountLookup();
-    return Next::kLookup;
-  }
-  return Next::kNothing;
+  if (!may_look_up) return Next::kNothing;
+  looks_up_ = true;
+  *batch = lookups_done_;
+  CountLookup();
+  return Next::kLookup;
 }
 
 bool RowRing::MayLookUp() const {

@@ -21,8 +21,7 @@
 
 namespace embank {
 
-// Each batch under way has the memory of its rows, vectors and gradients, and its rows are pinned:
-// for (64 + 2) x 4 micro-batches of 512 lookup batches (Pins::kBatchesMax).
+// Each batch under way has the memory of its rows, vectors and gradients, and its rows are pinned.
 inline constexpr uint32_t kStalenessMax = 64;
 
 struct RowRingOptions {
@@ -87,7 +86,7 @@ class RowRing {
 
   bool Step();
   void WaitUntil(const uint64_t* done, uint64_t count) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Next Claim(uint64_t* batch) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Next Claim(Next first, uint64_t* batch) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayLookUp() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayUpdate() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountLookup() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -133,8 +133,8 @@ class SparseRows {
   // Makes a step of the optimizer for each distinct id of a table in the batch, with the sums of
   // all slices in order, feature by feature. Leaves out the ids whose update is lost, or whose sum
   // in a slice, or whose step, is not finite: their rows stay as they are. Also left out are the
-  // rows that a table has forgotten since Gather. The statuses of ApplyGradientsPacked but
-  // OUT_OF_RANGE and, of tables that forget, NOT_FOUND.
+  // rows that a table has forgotten since Gather, unless a later lookup has made them anew. The
+  // statuses of ApplyGradientsPacked but OUT_OF_RANGE and, of tables that forget, NOT_FOUND.
   virtual Status Update(const Pack& pack, const RowUpdate& update) = 0;
 
   // The number of ids that updates left out because a sum was not finite; an id counts once for

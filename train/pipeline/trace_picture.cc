@@ -24,8 +24,8 @@ std::string TracePicture(std::span<const OperationInterval> intervals) {
          .kind = static_cast<size_t>(interval.label.kind),
          .begin_ns = interval.begin_ns,
          .end_ns = interval.end_ns,
-         .title = StrCat(NameOf(interval.label.kind), ", pack ", interval.label.pack,
-                         ", micro-batch ", interval.label.micro_batch)});
+         .title = StrCat(NameOf(interval.label.kind), ", batch ", interval.label.batch, ", pack ",
+                         interval.label.pack, ", micro-batch ", interval.label.micro_batch)});
   }
   for (uint32_t thread = 0; thread < threads; ++thread) {
     picture.lanes.push_back(StrCat("thread ", thread));

@@ -209,20 +209,22 @@ Status MpiExchange::Wait() {
   const Clock* const clock = SteadyClock();
   const uint64_t begin_ns = clock->NowNs();
   for (Pauses pauses;; pauses.Pause()) {
-    int done = 0;
-    int error = MPI_SUCCESS;
     {
       const MutexLock lock(&job_->mutex);
-      error = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
-                          statuses_.data());
+      int done = 0;
+      const int error = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                                    statuses_.data());
+      // The messages' own errors are in their statuses.
+      if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS) {
+        return MpiStatus("MPI_Testall", error);
+      }
+      if (done != 0 || error != MPI_SUCCESS) return CheckAll();
     }
-    // The messages' own errors are in their statuses.
-    if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS) return MpiStatus("MPI_Testall", error);
-    if (done != 0 || error != MPI_SUCCESS) return CheckAll();
     if (clock->NowNs() - begin_ns >= options_.time_limit_ns) return GiveUp();
   }
 }
 
+// With the lock of the job, as CheckDone.
 Status MpiExchange::CheckAll() const {
   for (size_t i = 0; i < messages_.size(); ++i) {
     EMBANK_RETURN_IF_ERROR(CheckDone(messages_[i], statuses_[i]));

@@ -19,7 +19,7 @@
 
 namespace embank {
 
-// One thread, but for Keep and Kept, and SumDense, which an operation of the link calls.
+// One thread, but for Keep, Kept and Abort, and SumDense, which an operation of the link calls.
 class RankTeam {
  public:
   // The exchange outlives it. Where lookups of rows run beside steps, all ranks make their teams at
