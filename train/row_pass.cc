@@ -51,7 +51,7 @@ RowPass::RowPass(const TrainerOptions& options, const std::vector<EmbeddingFeatu
                      .is_deterministic = options.hybrid.deterministic},
       executor_,
       [this](uint64_t number) {
-        const Status status = CatchNoMemory([&] { return LookUp(&PlaceOf(number)); });
+        Status status = CatchNoMemory([&] { return LookUp(&PlaceOf(number)); });
         if (!status.ok() && team_ != nullptr) team_->Abort(status);
         return status;
       },

@@ -48,7 +48,8 @@ std::string Legend(const std::vector<LanePicture::Kind>& kinds) {
   std::string text;
   for (size_t i = 0; i < kinds.size(); ++i) {
     const double x = kLeft + kLegendColumn * static_cast<double>(i % kLegendColumns);
-    const double y = kLegendRow * static_cast<double>(i / kLegendColumns);
+    const size_t row = i / kLegendColumns;
+    const double y = kLegendRow * static_cast<double>(row);
     StrAppend(&text, Rectangle(x, y + 6, 12, 12, i, kinds[i].title),
               Text(x + 17, y + 16, "start", kinds[i].name));
   }

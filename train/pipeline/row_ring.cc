@@ -14,7 +14,7 @@ RowRing::RowRing(const RowRingOptions& options, Executor* executor, Work lookup,
     : options_(options),
       lookup_(std::move(lookup)),
       update_(std::move(update)),
-      places_(2 * (options.staleness + 1)) {
+      places_(2 * (uint64_t{options.staleness} + 1)) {
   EMBANK_CHECK(options.staleness <= kStalenessMax);
   for (int i = 0; i < 2; ++i) {
     tasks_.push_back(executor->MakeBackgroundTask([this] { return Step(); }));
@@ -156,7 +156,7 @@ void RowRing::Run(Next next, uint64_t batch) {
     ++lookups_done_;
     looks_up_ = false;
   } else {
-    failure_.Update(std::move(status));
+    failure_.Update(status);
     ++updates_done_;
     ++counts_.updates;
     updates_ = false;
