@@ -54,7 +54,7 @@ OperationGraph::Id BatchPass::AddForward(const RowBatch& batch, uint32_t micro_b
   const auto add_stitch = [&](size_t i, std::span<const OperationGraph::Id> rows) {
     return graph->Add(
         batch.LabelOf(OperationKind::kStitchReduce, i, micro_batch), slices.size(), rows,
-        rows_.Kept([pass = batch.pass, &pack = packs[i], slices](uint32_t part, uint32_t) {
+        KeptBy(team_.get(), [pass = batch.pass, &pack = packs[i], slices](uint32_t part, uint32_t) {
           pass->StitchReduce(pack, slices.begin + part);
           return OkStatus();
         }));
@@ -105,7 +105,7 @@ void BatchPass::AddBackward(const RowBatch& batch, uint32_t micro_batch, Operati
     const Pack& pack = batch.layout->packs[i];
     const OperationGraph::Id sums = graph->Add(
         batch.LabelOf(OperationKind::kSumGradients, i, micro_batch), slices.size(), {{dense}},
-        rows_.Kept([pass = batch.pass, &pack, slices](uint32_t part, uint32_t) {
+        KeptBy(team_.get(), [pass = batch.pass, &pack, slices](uint32_t part, uint32_t) {
           pass->SumGradients(pack, slices.begin + part);
           return OkStatus();
         }));

@@ -118,7 +118,8 @@ Status RowPass::KeptByTeam(const Status& status) const {
   return OkStatus();
 }
 
-// The rows of all packs. All ids go before the first rows: owners look them up meanwhile.
+// The rows of all packs. All ids go before the first rows: owners look them up meanwhile. What
+// fails is kept: the other ranks wait for the exchanges of this one.
 std::vector<OperationGraph::Id> RowPass::AddLookup(const RowBatch& batch, uint32_t micro_batch,
                                                    MissingRule rule, AddAfter add_after,
                                                    OperationGraph* graph) {
@@ -150,7 +151,7 @@ std::vector<OperationGraph::Id> RowPass::AddLookup(const RowBatch& batch, uint32
   for (size_t i = 0; i < packs.size(); ++i) {
     const Pack& pack = packs[i];
     last[i] = graph->Add(label(OperationKind::kGather, i), 1, {{last[i]}},
-                         Kept([rows, pass, &pack, slices, rule](uint32_t, uint32_t) {
+                         KeptBy(team_, [rows, pass, &pack, slices, rule](uint32_t, uint32_t) {
                            return rows->Gather(pack, slices, rule, pass->ids());
                          }));
     last[i] = add_shuffle(OperationKind::kShuffleRows, i, last[i],
@@ -179,9 +180,8 @@ Status RowPass::MakeSteps(const RowBatch& batch) {
   OperationGraph graph;
   for (size_t i = 0; i < batch.layout->packs.size(); ++i) {
     graph.Add(batch.LabelOf(OperationKind::kUpdate, i, 0), 1, {},
-              Kept([rows = batch.rows, update, &pack = batch.layout->packs[i]](uint32_t, uint32_t) {
-                return rows->Update(pack, update);
-              }));
+              KeptBy(team_, [rows = batch.rows, update, &pack = batch.layout->packs[i]](
+                                uint32_t, uint32_t) { return rows->Update(pack, update); }));
   }
   return graph.Run(executor_, WatchOf(1));
 }

@@ -93,10 +93,6 @@ class RowPass {
   // Gives a batch the memory of its rows and vectors, for AddLookup; its pass must begin then. The
   // lookups of the ring do both themselves.
   void GiveMemory(RowBatch* batch);
-  // With several ranks the other ones wait for the exchanges of this one: what fails is kept.
-  OperationBody Kept(OperationBody body) const {
-    return team_ == nullptr ? std::move(body) : team_->Kept(std::move(body));
-  }
 
   uint32_t under_way() const { return static_cast<uint32_t>(begun_ - updated_); }
   // The oldest batch under way.

@@ -254,6 +254,7 @@ StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
   EMBANK_RETURN_IF_ERROR(CheckStoreParts(o));
   const StoreOptions read{.dram_bytes = o.dram_bytes,
                           .worker_threads = o.worker_threads,
+                          .pin_batches = o.pin_batches,
                           .seed = o.seed,
                           .path = o.path == nullptr ? "" : o.path,
                           .ssd_bytes = o.ssd_bytes,
@@ -263,7 +264,6 @@ StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
                           .cuda_device = o.cuda_device,
                           .warmup_iters = o.warmup_iters,
                           .flush_iters = o.flush_iters,
-                          .pin_batches = o.pin_batches,
                           .may_create = (o.flags & EMBANK_OPEN_CREATE) != 0,
                           .previous = (o.flags & EMBANK_OPEN_PREVIOUS) != 0,
                           .read_only = (o.flags & EMBANK_OPEN_READ_ONLY) != 0};

@@ -29,6 +29,7 @@ inline constexpr uint32_t kExpectedRowsLog2Max = 40;
 struct StoreOptions {
   uint64_t dram_bytes = 0;      // 0: no limit
   uint32_t worker_threads = 0;  // 0: one per core
+  uint32_t pin_batches = 0;     // lookup batches that a pin outlasts; 0: Pins::kBatches
   uint64_t seed = 0;
   std::string path = {};   // directory of the store; empty: memory only, and nothing below counts
   uint64_t ssd_bytes = 0;  // of the log; 0: no limit
@@ -38,7 +39,6 @@ struct StoreOptions {
   int32_t cuda_device = -1;    // -1: the twin, if hbm_bytes is above 0
   uint32_t warmup_iters = 0;   // lookup batches before the first flush of the hot set; 0: 100
   uint32_t flush_iters = 0;    // between flushes; 0: 100; UINT32_MAX: none
-  uint32_t pin_batches = 0;    // lookup batches that a pin outlasts; 0: Pins::kBatches
   bool may_create = true;      // a store where there is none
   bool previous = false;       // opens the last checkpoint but one
   // Together with others who only read; then nothing is made or written, and ssd_bytes and

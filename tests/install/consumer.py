@@ -230,7 +230,7 @@ def packed_device(embank):
 
 def main():
     structs = (StoreOptions, TableOptions, TableInfo, CheckpointInfo, Feature)
-    assert [c.sizeof(s) for s in structs] == [88, 92, 64, 48, 112]
+    assert [c.sizeof(s) for s in structs] == [96, 92, 64, 48, 112]
     embank = load(sys.argv[1])
     assert embank.embank_version() == b'0.1.0'
     store = open_store(embank)

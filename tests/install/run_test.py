@@ -19,7 +19,7 @@ calls=$(dirname "$0")/calls
 [ "$1" != describe ] || exec grep -q '^embank-train --' "$calls"
 echo "${0##*/} $*" >> "$calls"
 while [ $# -gt 0 ]; do
-  case $1 in --write-log | --out | --weights) printf 'label\\tfeature\\n' > "$2" ;; esac
+  case $1 in --write-log | --out | --weights | --json) printf 'label\\tfeature\\n' > "$2" ;; esac
   shift
 done
 '''
@@ -32,6 +32,8 @@ def name_of(line):
         return words[1]
     if not words[1].startswith('-'):
         return words[1]
+    if '--staleness' in words:
+        return '--staleness ' + words[words.index('--staleness') + 1]
     for option in ('--resume', '--write-log', '--ranks', '--weights'):
         if option in words:
             return option
@@ -70,9 +72,11 @@ class RunTest(unittest.TestCase):
     def test_without_options_all_data_are_generated(self):
         done, calls = self.run_with()
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(sorted(calls), ['--ranks', '--resume', '--weights', '--write-log',
-                                         'embank-train', 'predict', 'replay', 'survive', 'tiers'])
+        self.assertEqual(sorted(calls), ['--ranks', '--resume', '--staleness 0', '--staleness 4',
+                                         '--weights', '--write-log', 'embank-train', 'predict',
+                                         'replay', 'survive', 'tiers'])
         self.assertIn('those of one, bit for bit', done.stdout)
+        self.assertIn('Rows up to 4 steps late: ', done.stdout)
         self.assertEqual(calls['--resume'], calls['embank-train'] + ' --resume')
         self.assertIn('--out', calls['predict'])
         self.assertIn('--generate criteo-kaggle', calls['embank-train'])

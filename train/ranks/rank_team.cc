@@ -27,6 +27,10 @@ OperationBody RankTeam::Kept(OperationBody body) {
   };
 }
 
+OperationBody KeptBy(RankTeam* team, OperationBody body) {
+  return team == nullptr ? std::move(body) : team->Kept(std::move(body));
+}
+
 StatusOr<Verdict> RankTeam::Vote(Ballot ballot, const BatchResults& results, SliceRange own) {
   {
     MutexLock lock(&mutex_);

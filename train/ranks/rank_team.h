@@ -78,6 +78,10 @@ class RankTeam {
   Verdict verdict_;
 };
 
+// Returns the body, or, where there is a team, one that keeps failures (RankTeam::Kept).
+// Thread-safe.
+OperationBody KeptBy(RankTeam* team, OperationBody body);
+
 }  // namespace embank
 
 #endif  // EMBANK_TRAIN_RANKS_RANK_TEAM_H_
