@@ -22,6 +22,7 @@ PARTS = ('drop', 'auc', 'waits', 'schedules', 'simulate', 'torch')
 WAIT_BATCH = 64
 SCHEDULE_BATCH = 1024
 SCHEDULE_BUCKETS = 2  # of rmc2
+SCHEDULE_SLICES = 4  # of a rank, one after the other: 8 / 2 ranks
 SCHEDULE_WAITS = {'Gather': 10, 'Update': 4, 'AllReduce': 3}
 SCHEDULES = (('sync', ('--staleness', 0, '--sums-after-backward')),
              ('raw hybrid', ('--staleness', 4, '--sums-after-backward')),
@@ -177,11 +178,14 @@ def simulated_ms(options, stages: dict) -> list[float]:
 
 def measure_schedules(options):
     """Real schedules with waits in rows and sums, beside the simulator with the same stages."""
-    # The dense part is real: its time without waits, a third of it forward.
+    # The dense part is real: its time without waits. A bucket is there when the last of the slices
+    # of a rank has it, so that only the backward pass of this slice, two thirds of its time, can be
+    # beside sums.
     plain = schedule_run(options, ())
+    backward = plain['dense'] / SCHEDULE_SLICES * 2 / 3
     waits = ('--emulate', ','.join(f'{name}={ms}' for name, ms in SCHEDULE_WAITS.items()))
     stages = {'lookup': plain['lookup'] + SCHEDULE_WAITS['Gather'],
-              'forward': plain['dense'] / 3, 'backward': plain['dense'] * 2 / 3,
+              'forward': plain['dense'] - backward, 'backward': backward,
               'sync': SCHEDULE_BUCKETS * SCHEDULE_WAITS['AllReduce'],
               'update': plain['gradients'] + SCHEDULE_WAITS['Update'],
               # All else of a step: votes, the dense optimizer, and waits of ranks for each other.
