@@ -9,9 +9,9 @@
 
 namespace embank {
 
-// Returns a hook that waits before the first part of each operation that `text` names, so many
-// milliseconds: "Gather=10,AllReduce=2.5". An empty text has no hook. INVALID_ARGUMENT lists the
-// names.
+// Returns a hook that waits before the first part of each operation that `text` names, for the
+// milliseconds that it gives: "Gather=10,AllReduce=2.5". The last wait of a name counts. An empty
+// text has no hook. INVALID_ARGUMENT lists the names.
 StatusOr<OperationHook> EmulatedWaits(const std::string& text);
 
 }  // namespace embank

@@ -265,8 +265,11 @@ Status TrainRun::Train() {
   Status of_data;
   while (!IsDone()) {
     of_data.Update(BeginSteps(&batches));
-    // The other ranks get it from the next vote.
-    if (exchange_ != nullptr && !IsCancelled(of_data)) trainer_->team()->Keep(of_data);
+    // The other ranks get it from the next vote, if there is one. Else their lookups would wait.
+    const bool is_told = exchange_ != nullptr && !of_data.ok() && !IsCancelled(of_data);
+    if (is_told) trainer_->team()->Keep(of_data);
+    const bool has_lookups = command_.trainer.hybrid.staleness > 0;
+    if (is_told && begun_.empty() && has_lookups) trainer_->team()->Abort(of_data);
     if (begun_.empty()) break;
     failure_ = EndStep();
     // It changed nothing: the steps before it are saved, and a resumed run comes to it again.

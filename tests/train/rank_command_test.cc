@@ -293,6 +293,10 @@ TEST_F(MpiCommand, ARankOfItsOwnMindIsNamed) {
       {StrCat(kData, "--eval-samples 50$OMPI_COMM_WORLD_RANK"), "--eval-samples 501"},
       {StrCat("--data ", directory_.path(), "/log.$OMPI_COMM_WORLD_RANK", model), "\"no"},
       {StrCat("--data ", directory_.path(), "/log.$OMPI_COMM_WORLD_RANK --staleness 4", model),
+       "\"no"},
+      // The line is in the first batch after an evaluation, when no step is under way.
+      {StrCat("--data ", directory_.path(), "/log.$OMPI_COMM_WORLD_RANK --staleness 4 --eval ",
+              directory_.path(), "/log.0 --eval-every 15", model),
        "\"no"}};
   for (const auto& [options, words] : cases) {
     const Ended ended = RunMpiJob(

@@ -173,7 +173,7 @@ uint32_t LeastPositives(uint32_t draws, double probability) {
 
 using LogLosses = std::array<double, kSeeds>;  // of each seed
 
-// Whether `more` is above `less` in so many seeds that it is no chance.
+// Expects that `more` is above `less` in more seeds than chance gives.
 void ExpectMore(const LogLosses& more, const LogLosses& less, const char* what) {
   uint32_t positives = 0;
   for (uint32_t seed = 0; seed < kSeeds; ++seed) positives += more[seed] > less[seed] ? 1 : 0;

@@ -22,7 +22,7 @@ struct Ballot {
   uint32_t batch_crc32c = 0;    // of its labels, dense features and ids
   bool are_sums_finite = true;  // those of its gradients of rows
   bool wants_end = false;       // the training shall end after this step
-  uint64_t left_out = 0;        // ids so far (EmbeddingPass::left_out)
+  uint64_t left_out = 0;        // ids so far (RowCounts)
   uint64_t lost_updates = 0;    // of rows, so far
 };
 
