@@ -14,7 +14,7 @@ double MeanOf(const RowRingCounts& counts) {
 
 std::string StalenessText(const Trainer& trainer, const HybridOptions& options) {
   std::string text;
-  if (const uint64_t forgotten = trainer.rows().counts().forgotten; forgotten > 0) {
+  if (const uint64_t forgotten = trainer.pass()->rows().counts().forgotten; forgotten > 0) {
     StrAppend(&text, "  forgotten      ", forgotten,
               " steps of rows that their tables had forgotten\n");
   }
@@ -23,7 +23,7 @@ std::string StalenessText(const Trainer& trainer, const HybridOptions& options) 
               " of rows, on purpose: --drop-updates ", options.drop_updates, "\n");
   }
   if (options.staleness == 0) return text;
-  const RowRingCounts counts = trainer.rows().ring_counts();
+  const RowRingCounts counts = trainer.pass()->rows().ring_counts();
   StrAppend(&text, "  staleness      ", options.staleness, ": lookups missed the updates of ",
             MeanOf(counts), " steps on average, of ", counts.staleness_max, " at most; ",
             options.deterministic ? "deterministic\n"
@@ -32,10 +32,10 @@ std::string StalenessText(const Trainer& trainer, const HybridOptions& options) 
 }
 
 std::string StalenessJson(const Trainer& trainer, const HybridOptions& options) {
-  std::string text = StrCat(", \"forgotten_steps\": ", trainer.rows().counts().forgotten,
+  std::string text = StrCat(", \"forgotten_steps\": ", trainer.pass()->rows().counts().forgotten,
                             ", \"lost_updates\": ", trainer.pass()->lost_updates());
   if (options.staleness == 0) return text;
-  const RowRingCounts counts = trainer.rows().ring_counts();
+  const RowRingCounts counts = trainer.pass()->rows().ring_counts();
   StrAppend(&text, ", \"staleness\": {\"bound\": ", options.staleness,
             ", \"lookups\": ", counts.lookups, ", \"updates\": ", counts.updates,
             ", \"mean\": ", MeanOf(counts), ", \"max\": ", counts.staleness_max,

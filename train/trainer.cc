@@ -208,7 +208,7 @@ Status Trainer::StartCheckpoint(DataPosition position) {
   if (store_->checkpoints() == nullptr) {
     return FailedPreconditionError("the store has no path: it is in memory only");
   }
-  EMBANK_RETURN_IF_ERROR(CheckNoneBegun(rows(), "a checkpoint"));
+  EMBANK_RETURN_IF_ERROR(CheckNoneBegun(pass_->rows(), "a checkpoint"));
   Status finished = pass_->rows().WaitForUpdates();
   finished.Update(FinishOwnCheckpoint());
   // Behind the end of the former one on all ranks: they keep two each, of which one is common.
@@ -286,9 +286,10 @@ Status Trainer::BeginStep(const ClickBatch& batch) {
   if (batch.labels.empty()) {
     return InvalidArgumentError("the batch has no labels, and a step needs them");
   }
-  if (rows().under_way() > options_.hybrid.staleness) {
+  if (pass_->rows().under_way() > options_.hybrid.staleness) {
     return FailedPreconditionError(StrCat("staleness is ", options_.hybrid.staleness, ", and ",
-                                          rows().under_way(), " steps are begun: end one first"));
+                                          pass_->rows().under_way(),
+                                          " steps are begun: end one first"));
   }
   pass_->Begin(batch);
   return OkStatus();
@@ -305,7 +306,7 @@ StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logi
 }
 
 StatusOr<double> Trainer::EndStep(std::vector<float>* logits) {
-  if (rows().under_way() == 0) return FailedPreconditionError("no step is begun");
+  if (pass_->rows().under_way() == 0) return FailedPreconditionError("no step is begun");
   StatusOr<double> loss = MakeStep(logits);
   if (!loss.ok()) pass_->rows().Drop();
   return loss;
@@ -333,7 +334,7 @@ StatusOr<double> Trainer::MakeStep(std::vector<float>* logits) {
 
 Status Trainer::Predict(const ClickBatch& batch, std::vector<float>* logits) {
   EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
-  EMBANK_RETURN_IF_ERROR(CheckNoneBegun(rows(), "a prediction"));
+  EMBANK_RETURN_IF_ERROR(CheckNoneBegun(pass_->rows(), "a prediction"));
   EMBANK_RETURN_IF_ERROR(pass_->rows().WaitForUpdates());
   return pass_->Predict(batch, steps_, logits);
 }

@@ -104,8 +104,6 @@ class Trainer {
   };
   // With several ranks those of all count, up to the last vote.
   LeftOut left_out() const { return {pass_->left_out(), left_out_dense_steps_}; }
-  // The rows of the steps that are begun and have not ended.
-  const RowPass& rows() const { return pass_->rows(); }
   // nullptr: there is one rank.
   RankTeam* team() const { return pass_->team(); }
   // Where the data go on, as the last checkpoint has it; the beginning if that was of other data.
@@ -113,7 +111,7 @@ class Trainer {
   // A phrase for each setting that has changed since the checkpoint at which the trainer went on.
   std::span<const std::string> changes() const { return changes_; }
   std::span<const float> weights() const { return pass_->dense().weights(); }
-  // Its plan, times and trace.
+  // Its plan, times and trace, and the rows of the steps that are begun and have not ended.
   BatchPass* pass() const { return pass_.get(); }
   const Store& store() const { return *store_; }
   // Each once, also where several features share it.

@@ -79,7 +79,7 @@ TEST(Staleness, IsAFunctionOfTheOptions) {
       EXPECT_EQ(RowsOfAll(again.get()), rows);
       EXPECT_TRUE(std::ranges::equal(again->weights(), first->weights()));
       if (staleness == 0) continue;
-      EXPECT_EQ(again->rows().ring_counts().staleness_max, staleness);
+      EXPECT_EQ(again->pass()->rows().ring_counts().staleness_max, staleness);
     }
     for (const uint32_t ranks : {2u, 4u}) {
       if (ranks == 4 && staleness != 4) continue;
@@ -141,11 +141,11 @@ TEST(Staleness, AStoppedUpdateLetsSoManyLookupsGoOn) {
   EXPECT_EQ(trainer->BeginStep(batches.back()), OkStatus());
   for (uint32_t i = 0; i < kFour; ++i) EXPECT_TRUE(trainer->EndStep(&logits).ok());
   EXPECT_EQ(lookups.load(), 1 + kFour) << "the batch whose update stands, and those behind it";
-  EXPECT_EQ(trainer->rows().ring_counts().updates, 0u);
+  EXPECT_EQ(trainer->pass()->rows().ring_counts().updates, 0u);
   go.set_value();
   EXPECT_TRUE(trainer->EndStep(&logits).ok());
   EXPECT_EQ(trainer->DropSteps(), OkStatus());
-  EXPECT_EQ(trainer->rows().ring_counts().updates, kFour + 2);
+  EXPECT_EQ(trainer->pass()->rows().ring_counts().updates, kFour + 2);
 }
 
 // When each operation of a kind began first, by batch.
@@ -214,7 +214,7 @@ TEST(Staleness, LookupsAndUpdatesOfAStoreOverlap) {
     const std::vector<double> losses = job.TrainTo(2 * kSteps, kSteps, 4);
     for (const double loss : losses) EXPECT_TRUE(std::isfinite(loss));
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      const RowRingCounts counts = job.trainer(rank)->rows().ring_counts();
+      const RowRingCounts counts = job.trainer(rank)->pass()->rows().ring_counts();
       EXPECT_EQ(counts.updates, 2 * kSteps);
       EXPECT_LE(counts.staleness_max, 4u);
       EXPECT_GT(counts.staleness_sum, kSteps);
@@ -305,7 +305,7 @@ TEST(Staleness, ForgottenRowsAreCounted) {
   for (Table* const table : trainer->tables()) {
     forgotten += table->counters().forgotten_rows.load();
   }
-  EXPECT_GT(trainer->rows().counts().forgotten, 0u) << forgotten << " rows were forgotten";
+  EXPECT_GT(trainer->pass()->rows().counts().forgotten, 0u) << forgotten << " rows were forgotten";
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ inline std::vector<double> Train(Trainer* trainer, uint64_t last_step, uint64_t 
   std::vector<float> logits;
   while (trainer->steps() < last_step) {
     const uint64_t end = trainer->steps() < checkpoint_at ? checkpoint_at : last_step;
-    while (trainer->rows().under_way() <= staleness &&
-           trainer->steps() + trainer->rows().under_way() < end) {
+    while (trainer->pass()->rows().under_way() <= staleness &&
+           trainer->steps() + trainer->pass()->rows().under_way() < end) {
       const auto batch = batches.Next();
       EXPECT_TRUE(batch.ok() && *batch != nullptr) << batch.status();
       EXPECT_EQ(trainer->BeginStep(**batch), OkStatus());
