@@ -100,6 +100,11 @@ enum class SeededBug {
   kStalenessUnbounded,     // a lookup may miss any number of updates
   kUpdatesOutOfOrder,      // of two updates that wait, the later one is made
   kPendingUpdatesSkipped,  // a deterministic lookup does not wait for the updates before it
+  // Roles.
+  kSampleIdUsedAgain,       // a worker gives the ids of samples again
+  kGradientCursorNotMoved,  // behind a lost sample gradients are those of its neighbours
+  kExpiryLeaks,             // samples that are given up stay in the buffer
+  kDuplicateApplied,        // a gradient is applied whether its sample is still there or not
   // Numbers.
   kNotFiniteStepMade,      // a step is made though its results are not finite
   kGradientCallsNotSaved,  // a checkpoint leaves the number of gradient calls out

@@ -106,6 +106,9 @@ class Trainer {
   LeftOut left_out() const { return {pass_->left_out(), left_out_dense_steps_}; }
   // nullptr: there is one rank.
   RankTeam* team() const { return pass_->team(); }
+  // Counts steps that roles have made with the rows and dense parameters of this trainer
+  // (train/hybrid/).
+  void AddSteps(uint64_t steps) { steps_ += steps; }
   // Where the data go on, as the last checkpoint has it; the beginning if that was of other data.
   DataPosition position() const { return position_; }
   // A phrase for each setting that has changed since the checkpoint at which the trainer went on.

@@ -170,6 +170,13 @@ constexpr Case kCases[] = {
      "RowRing.StalenessHasItsBoundUnderDelays"},
     {SeededBug::kPendingUpdatesSkipped, "pending updates skipped",
      "Staleness.WithoutStepsThatOverlapItChangesNothing"},
+    {SeededBug::kSampleIdUsedAgain, "sample ids used again",
+     "RoleProtocol.EachSampleIsAppliedOnceOrLost"},
+    {SeededBug::kGradientCursorNotMoved, "gradient cursor not moved",
+     "RoleProtocol.EachSampleIsAppliedOnceOrLost"},
+    {SeededBug::kExpiryLeaks, "expiry that leaks", "RoleProtocol.EachSampleIsAppliedOnceOrLost"},
+    {SeededBug::kDuplicateApplied, "a duplicate applied",
+     "RoleProtocol.EachSampleIsAppliedOnceOrLost"},
 #endif
 };
 
