@@ -230,6 +230,7 @@ std::optional<int> Parse(CLI::App* app, int argc, char** argv) {
 std::string_view OptionOf(std::string_view message) {
   constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
       {"batch is", "--batch"},
+      {"buffer of samples", "--buffer-samples"},
       {"create directory", "--path"},
       {"dim is", "--dim"},
       {"dram_bytes", "--dram-mib"},
@@ -245,6 +246,7 @@ std::string_view OptionOf(std::string_view message) {
       {"pmem_path", "--pmem"},
       {"pool at owner", "--pool-at-owner"},
       {"replicate", "--replicate"},
+      {"roles:", "--roles"},
       {"seed", "--seed"},
       {"slices", "--slices"},
       {"ssd_bytes", "--ssd-mib"},
@@ -284,6 +286,7 @@ int ExitCodeOf(const Status& status) {
 StatusOr<int> Train(CLI::App* app, int argc, char** argv, TrainCommand* command) {
   EMBANK_ASSIGN_OR_RETURN(const RankJob job, RankJob::Join(*command, environ));
   SetSilent(!job.tells());
+  command->role_ranks = job.ranks();
   const auto told = [&](const Status& status) {
     return job.tells() || status.ok() ? ExitCodeOf(status) : kExitFailed;
   };

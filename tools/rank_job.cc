@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "tools/rank_output.h"
+#include "tools/role_run.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
 #include "train/ranks/gathered_texts.h"
@@ -24,8 +25,6 @@
 
 namespace embank {
 namespace {
-
-constexpr uint64_t kRankSecondsMax = 7 * 24 * 3600;  // a week
 
 Status CheckOptions(const TrainCommand& command, uint32_t ranks) {
   if (ranks == 0 || ranks > kOwnersMax) {
@@ -100,6 +99,10 @@ Status Ended(const Status& status, Exchange* exchange) {
   return status;
 }
 
+uint32_t TellingRank(const TrainCommand& command) {
+  return command.role_plan ? TrainerRank(*command.role_plan) : 0;
+}
+
 // Makes a directory above those of ranks.
 Status MakeDirectory(const char* option, const std::string& path) {
   std::error_code error;
@@ -154,14 +157,16 @@ Status RankJob::AgreeOn(const Status& status) const {
   return mpi_ == nullptr || ranks_ == 1 ? status : Agree(mpi_.get(), status);
 }
 
-// The first rank tells, and writes files. Ranks of one machine share its cores.
+// One rank tells, and writes files. Ranks of one machine share its cores. Roles have one store.
 TrainCommand RankJob::OfRank(const TrainCommand& command, uint32_t rank) const {
   TrainCommand of_rank = command;
-  of_rank.trainer.store.path = PathOfRank(command.trainer.store.path, rank, ranks_);
-  of_rank.trainer.store.pmem_path = PathOfRank(command.trainer.store.pmem_path, rank, ranks_);
-  of_rank.job_path = command.trainer.store.path;
-  of_rank.job_pmem_path = command.trainer.store.pmem_path;
-  if (rank > 0) of_rank.json = of_rank.weights = of_rank.trace = "";
+  if (!command.role_plan) {
+    of_rank.trainer.store.path = PathOfRank(command.trainer.store.path, rank, ranks_);
+    of_rank.trainer.store.pmem_path = PathOfRank(command.trainer.store.pmem_path, rank, ranks_);
+    of_rank.job_path = command.trainer.store.path;
+    of_rank.job_pmem_path = command.trainer.store.pmem_path;
+  }
+  if (rank != TellingRank(command)) of_rank.json = of_rank.weights = of_rank.trace = "";
   of_rank.takes_signals = mpi_ != nullptr || rank == 0;
   if (command.trainer.threads == 0 && ranks_on_machine_ > 1) {
     const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
@@ -173,9 +178,9 @@ TrainCommand RankJob::OfRank(const TrainCommand& command, uint32_t rank) const {
 
 Status RankJob::Execute(const TrainCommand& command, RunRank run) const {
   if (ranks_ == 1) return run(command, nullptr);
-  EMBANK_RETURN_IF_ERROR(AgreeOn(MakeDirectories(command.trainer.store)));
+  if (!command.role_plan) EMBANK_RETURN_IF_ERROR(AgreeOn(MakeDirectories(command.trainer.store)));
   if (mpi_ == nullptr) return ExecuteLocal(command, run);
-  SetSilent(mpi_->rank() > 0);
+  SetSilent(mpi_->rank() != TellingRank(command));
   const TrainCommand of_rank = OfRank(command, mpi_->rank());
   return Ended(Caught([&] { return run(of_rank, mpi_.get()); }), mpi_.get());
 }
@@ -185,7 +190,7 @@ Status RankJob::ExecuteLocal(const TrainCommand& command, RunRank run) const {
       MakeLocalExchanges(ranks_, {.time_limit_ns = command.rank_seconds * 1'000'000'000});
   std::vector<Status> statuses(ranks_);
   const auto run_rank = [&](uint32_t rank) {
-    SetSilent(rank > 0);
+    SetSilent(rank != TellingRank(command));
     Exchange* const exchange = exchanges[rank].get();
     const Status status = Caught([&] { return run(OfRank(command, rank), exchange); });
     statuses[rank] = Caught([&] { return Ended(status, exchange); });

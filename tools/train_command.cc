@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "tools/emulated_waits.h"
+#include "tools/role_run.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
 #include "train/data/id_reader.h"
@@ -366,7 +367,7 @@ Status Complete(TrainCommand* command) {
   EMBANK_ASSIGN_OR_RETURN(store.pmem_bytes, Bytes("--pmem-mib", command->pmem_mib, 20));
   store.worker_threads = command->trainer.threads;
   command->trainer.on_full = command->forget ? OnFull::kForget : OnFull::kRefuse;
-  return OkStatus();
+  return TakeRoles(command);
 }
 
 // Those of ranks, and of steps that overlap.
@@ -439,6 +440,10 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
                   "rows of a group that a step fetches; the groups follow from it");
   app->add_option("--exclude", trainer.packs.excluded, "id features whose rows wait for no group");
   AddRankOptions(app, command);
+  app->add_option("--roles", command->roles,
+                  "L,E,N: loaders, embedding workers and NN workers that dispatch samples by id");
+  app->add_option("--buffer-samples", command->buffer_samples,
+                  "that a worker of --roles buffers at most; without: four batches");
   app->add_option("--warmup-steps", trainer.warmup_steps, "that count ids before packs are split")
       ->capture_default_str();
   app->add_flag("--ablation", command->ablation,

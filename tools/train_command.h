@@ -13,10 +13,13 @@
 #include "train/data/click_reader.h"
 #include "train/data/log_rules.h"
 #include "train/generator/click_schema.h"
+#include "train/roles/role_plan.h"
 #include "train/samples/data_name.h"
 #include "train/trainer_options.h"
 
 namespace embank {
+
+inline constexpr uint64_t kRankSecondsMax = 7 * 24 * 3600;  // a week
 
 struct TrainCommand {
   std::vector<std::string> words;  // as typed, the program first
@@ -58,9 +61,13 @@ struct TrainCommand {
   std::string emulate;         // waits before operations (tools/emulated_waits.h)
   uint32_t ranks = 1;          // threads of this process; under mpirun it says how many
   uint64_t rank_seconds = 60;  // that a rank waits for another one
-  std::string job_path;        // the directory above those of all ranks; empty: there is one rank
-  std::string job_pmem_path;   // the same of PMem
-  bool takes_signals = true;   // of the ranks of a process one does
+  std::string roles;           // the numbers of loaders, embedding workers and NN workers
+  std::optional<uint64_t> buffer_samples;  // of a worker; without: four batches
+  std::optional<RolePlan> role_plan;       // of `roles`; nothing: there are none
+  uint32_t role_ranks = 1;                 // 1: all roles are in this process
+  std::string job_path;       // the directory above those of all ranks; empty: there is one rank
+  std::string job_pmem_path;  // the same of PMem
+  bool takes_signals = true;  // of the ranks of a process one does
   bool forget = false;
   bool resume = false;
   bool no_packing = false;

@@ -23,11 +23,15 @@ void TrainRun::Print() const {
   std::fprintf(Out(), "  logloss, auc   %.5f, %.4f of the samples before their steps\n",
                scores_.loss(), scores_.auc());
   PrintEvaluations();
-  std::fprintf(Out(), "  seconds        lookup %.2f, dense %.2f, gradients %.2f, all %.2f\n",
-               split.lookup, split.dense, split.gradients, figures_.seconds);
-  std::fprintf(Out(), "  operations     %.1f per step, %zu packs, %zu micro-batches\n",
-               figures_.operations_per_step, trainer_->pass()->plan().packs().size(),
-               trainer_->pass()->plan().micro_batches().size());
+  if (role_report_) {
+    std::fputs(TextOf(*role_report_, *command_.role_plan).c_str(), Out());
+  } else {
+    std::fprintf(Out(), "  seconds        lookup %.2f, dense %.2f, gradients %.2f, all %.2f\n",
+                 split.lookup, split.dense, split.gradients, figures_.seconds);
+    std::fprintf(Out(), "  operations     %.1f per step, %zu packs, %zu micro-batches\n",
+                 figures_.operations_per_step, trainer_->pass()->plan().packs().size(),
+                 trainer_->pass()->plan().micro_batches().size());
+  }
   std::fprintf(Out(), "  rows           %s\n", TextOf(figures_.rows, store).c_str());
   if (!trainer_->store().logs()->empty()) {
     std::fprintf(Out(), "  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
@@ -121,6 +125,9 @@ Status TrainRun::WriteJson() const {
               ", \"dense_sum_bytes\": ", bytes.all, ", \"early_dense_sum_bytes\": ", bytes.early);
   }
   text += StalenessJson(*trainer_, command_.trainer.hybrid);
+  if (role_report_) {
+    StrAppend(&text, ", \"roles\": ", JsonOf(*role_report_, *command_.role_plan));
+  }
   if (!stopped_by_.empty()) StrAppend(&text, ", \"stopped_by\": \"", stopped_by_, "\"");
   const Trainer::LeftOut left_out = trainer_->left_out();
   StrAppend(&text, ", \"not_finite\": {\"rows\": ", left_out.rows,

@@ -69,7 +69,7 @@ double SecondsSince(uint64_t begin_ns) {
 
 Status TrainRun::Execute() {
   EMBANK_RETURN_IF_ERROR(Open());
-  const Status done = TrainAndReport();
+  const Status done = trainer_ == nullptr ? ServeRole() : TrainAndReport();
   if (IsResourceExhausted(done)) {
     return ResourceExhaustedError(StrCat(
         done.message(),
@@ -100,6 +100,11 @@ Status TrainRun::Open() {
   const Status opened = OpenData(&columns);
   EMBANK_RETURN_IF_ERROR(Agreed(opened));
   if (exchange_ != nullptr) EMBANK_RETURN_IF_ERROR(CompareSettings(exchange_, RunText(command_)));
+  if (role_exchange_ != nullptr) {
+    EMBANK_ASSIGN_OR_RETURN(trainer_,
+                            OpenOfRoles(command_, columns, RunText(command_), role_exchange_));
+    return OkStatus();
+  }
   EMBANK_RETURN_IF_ERROR(evaluations_.EvaluateKept());
   StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(command_.trainer, columns, exchange_);
   if (!trainer.ok()) return WhyOther(trainer.status());
@@ -250,6 +255,7 @@ void TrainRun::TakeFigures() {
 }
 
 Status TrainRun::Train() {
+  if (command_.role_plan) return TrainByRoles();
   fraction_ = source_->FractionRead();
   BeginTiming();
   BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch,
@@ -369,6 +375,11 @@ Status TrainRun::EndStep() {
   scores_.Add(logits, begun.batch->labels);
   position_ = begun.position;
   fraction_ = begun.fraction;
+  CountStep();
+  return OkStatus();
+}
+
+void TrainRun::CountStep() {
   ++steps_;
   // The warm-up is over, and caches are warm.
   if (steps_ == kTracedStep && !command_.trace.empty()) {
@@ -376,7 +387,6 @@ Status TrainRun::EndStep() {
   }
   if (trainer_->steps() == command_.untimed_steps) BeginTiming();
   Show();
-  return OkStatus();
 }
 
 // Steps at such rates look as others do. It is told once in a run.
@@ -407,7 +417,8 @@ Status TrainRun::SaveBatch(const ClickBatch& batch, const Status& why) const {
 
 // Returns what all ranks return.
 Status TrainRun::Agreed(const Status& status) const {
-  return exchange_ == nullptr ? status : Agree(exchange_, status);
+  Exchange* const all = exchange_ != nullptr ? exchange_ : role_exchange_;
+  return all == nullptr ? status : Agree(all, status);
 }
 
 // Its own time and work are left out of the figures.

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/status_or.h"
 #include "tools/evaluations.h"
+#include "tools/role_run.h"
 #include "tools/stop_signals.h"
 #include "tools/train_command.h"
 #include "tools/train_figures.h"
@@ -29,7 +30,10 @@ class TrainRun {
   // With several ranks this is the run of one, all of which make the same calls. The exchange
   // outlives it; nullptr: there is one rank.
   explicit TrainRun(const TrainCommand& command, Exchange* exchange = nullptr)
-      : command_(command), exchange_(exchange), evaluations_(command, exchange) {}
+      : command_(command),
+        exchange_(command.role_plan ? nullptr : exchange),
+        role_exchange_(command.role_plan ? exchange : nullptr),
+        evaluations_(command, exchange_) {}
 
   // Trains, evaluates and reports. A signal (StopSignals) ends a training with --path in a
   // checkpoint and its report, without an evaluation. INVALID_ARGUMENT: the options are wrong, and
@@ -49,6 +53,7 @@ class TrainRun {
 
  private:
   Status Open();
+  Status ServeRole();
   Status OpenData(ClickColumns* columns);
   StatusOr<std::unique_ptr<ClickSource>> OpenEpoch(uint32_t epoch);
   Status CheckNew() const;
@@ -69,6 +74,8 @@ class TrainRun {
     return command_.checkpoint_every > 0 && step % command_.checkpoint_every == 0;
   }
   Status EndStep();
+  Status TrainByRoles();
+  void CountStep();
   void TellZeroRates() const;
   Status SaveBatch(const ClickBatch& batch, const Status& why) const;
   Status Save();
@@ -91,6 +98,7 @@ class TrainRun {
 
   const TrainCommand& command_;
   Exchange* const exchange_;
+  Exchange* const role_exchange_;  // nullptr: there are no roles, or all are in this process
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<Epochs> source_;
   ClickReader* log_ = nullptr;  // that of the present epoch, if it is a file
@@ -101,7 +109,8 @@ class TrainRun {
   std::deque<Begun> begun_;
   bool has_ended_ = false;              // the data
   std::optional<uint64_t> saved_step_;  // of the last checkpoint
-  DataPosition position_;               // of the data, behind the last step
+  std::optional<RoleReport> role_report_;
+  DataPosition position_;  // of the data, behind the last step
   uint64_t begin_ns_ = 0;
   uint64_t steps_ = 0;           // of this run
   uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out

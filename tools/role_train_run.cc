@@ -1,0 +1,48 @@
+// The part of a training's run that is by roles.
+#include "base/status_macros.h"
+#include "base/threads/clock.h"
+#include "tools/rank_output.h"
+#include "tools/role_run.h"
+#include "tools/train_data.h"
+#include "tools/train_run.h"
+
+namespace embank {
+
+// The rank of a role without the trainer. Loaders read the same lines: the first one tells which
+// are broken.
+Status TrainRun::ServeRole() {
+  const Status status = RunRoles(command_, {.source = source_.get()}, role_exchange_).status();
+  if (log_ == nullptr || role_exchange_->rank() != 0) return status;
+  SetSilent(false);
+  PrintBroken(Broken());
+  return status;
+}
+
+// A thread of a role reads the source: until it has ended, only steps tell how far the run is.
+Status TrainRun::TrainByRoles() {
+  BeginTiming();
+  const bool has_path = trainer_->store().checkpoints() != nullptr;
+  // mpirun ends all ranks at a signal.
+  if (has_path && role_exchange_ == nullptr) signals_.emplace();
+  if (trainer_->steps() > 0) saved_step_ = trainer_->steps();
+  EMBANK_ASSIGN_OR_RETURN(role_report_, RunRoles(command_,
+                                                 {.trainer = trainer_.get(),
+                                                  .source = source_.get(),
+                                                  .wants_end = [this] { return IsStopped(); },
+                                                  .on_step =
+                                                      [this](const RoleStep& step) {
+                                                        scores_.Add(step.logits, step.labels);
+                                                        CountStep();
+                                                      }},
+                                                 role_exchange_));
+  figures_.seconds = static_cast<double>(SteadyClock()->NowNs() - begin_ns_) * 1e-9;
+  fraction_ = source_->FractionRead();
+  position_ = role_report_->position;
+  if (trainer_->steps() == 0) return NoSample("--data", command_.data, "training");
+  if (IsStopped()) NoteSignal("makes its checkpoint; a second signal ends this at once");
+  if (has_path) EMBANK_RETURN_IF_ERROR(Save());
+  if (evaluations_.has_data() && stopped_by_.empty()) Evaluate();
+  return OkStatus();
+}
+
+}  // namespace embank
