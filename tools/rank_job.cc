@@ -150,6 +150,7 @@ StatusOr<RankJob> RankJob::Join(const TrainCommand& command, const char* const* 
 }
 
 std::string RankJob::FirstPath(const TrainCommand& command) const {
+  if (!command.roles.empty()) return command.trainer.store.path;
   return PathOfRank(command.trainer.store.path, mpi_ == nullptr ? 0 : mpi_->rank(), ranks_);
 }
 

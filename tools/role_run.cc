@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/model_text.h"
@@ -93,11 +96,6 @@ Status CheckRoleRanks(const TrainCommand& command, const RolePlan& plan) {
     return InvalidArgumentError(
         "--roles: an evaluation goes in one process; evaluate the model of --path afterwards");
   }
-  if (command.resume) {
-    return InvalidArgumentError(
-        "--roles: a training that goes on with --resume goes in one process; start it without "
-        "--ranks and mpirun");
-  }
   return OkStatus();
 }
 
@@ -139,30 +137,38 @@ StatusOr<RoleReport> RunRoles(const TrainCommand& command, const RoleWork& work,
                            .on_step = work.on_step,
                            .time_limit_ns = command.rank_seconds * 1'000'000'000};
   if (command.steps) {
-    const uint64_t before = work.trainer == nullptr ? 0 : work.trainer->steps();
-    training.batches_max = *command.steps - std::min(*command.steps, before);
+    training.batches_max = *command.steps - std::min(*command.steps, work.steps_before);
   }
   return exchange == nullptr ? TrainByRoles(training) : TrainByRoleRanks(training, exchange);
 }
 
-StatusOr<std::unique_ptr<Trainer>> OpenOfRoles(const TrainCommand& command,
-                                               const ClickColumns& columns,
-                                               const std::string& settings, Exchange* exchange) {
+StatusOr<RoleStart> OpenOfRoles(const TrainCommand& command, const ClickColumns& columns,
+                                const std::string& settings, Exchange* exchange,
+                                std::unique_ptr<Trainer>* trainer) {
   const StatusOr<LayerGraph> graph = MakeModel(command.trainer, columns);
   EMBANK_RETURN_IF_ERROR(Agree(exchange, graph.status()));
   EMBANK_RETURN_IF_ERROR(CompareSettings(
       exchange, StrCat(settings, "--roles ", command.roles, "\n--buffer-samples ",
                        command.role_plan->buffer_samples, "\n",
                        WriteModelText(DescribeModel(command.trainer, columns, *graph)))));
-  std::unique_ptr<Trainer> trainer;
+  const uint32_t trainer_rank = TrainerRank(*command.role_plan);
+  RoleStart start;
   Status status;
-  if (exchange->rank() == TrainerRank(*command.role_plan)) {
+  if (exchange->rank() == trainer_rank) {
     StatusOr<std::unique_ptr<Trainer>> opened = Trainer::Open(command.trainer, columns);
     status = opened.status();
-    if (opened.ok()) trainer = *std::move(opened);
+    if (opened.ok()) {
+      *trainer = *std::move(opened);
+      start = {.steps = (*trainer)->steps(), .position = (*trainer)->position()};
+    }
   }
   EMBANK_RETURN_IF_ERROR(Agree(exchange, status));
-  return trainer;
+  EMBANK_ASSIGN_OR_RETURN(
+      const std::vector<std::string> starts,
+      GatherTexts(exchange, {reinterpret_cast<const char*>(&start), sizeof(start)}));
+  EMBANK_CHECK(starts[trainer_rank].size() == sizeof(start));
+  std::memcpy(&start, starts[trainer_rank].data(), sizeof(start));
+  return start;
 }
 
 std::string TextOf(const RoleReport& report, const RolePlan& plan) {

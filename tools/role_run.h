@@ -19,10 +19,17 @@ namespace embank {
 // that do not go with them, whose reason the message has, or the statuses of Validate(RolePlan).
 Status TakeRoles(TrainCommand* command);
 
+// Where a training goes on.
+struct RoleStart {
+  uint64_t steps = 0;
+  DataPosition position;
+};
+
 // The work of the roles of this process.
 struct RoleWork {
   Trainer* trainer = nullptr;
   ClickSource* source = nullptr;
+  uint64_t steps_before = 0;
   std::function<bool()> wants_end = nullptr;
   TrainerRole::OnStep on_step = [](const RoleStep&) {};
 };
@@ -33,11 +40,11 @@ StatusOr<RoleReport> RunRoles(const TrainCommand& command, const RoleWork& work,
                               Exchange* exchange);
 
 // Compares the settings of all ranks, of which `settings` has those of the run, and opens the
-// trainer where this rank has it; else it returns nullptr. All ranks call it, and fail together.
-// The statuses of CompareSettings and Trainer::Open.
-StatusOr<std::unique_ptr<Trainer>> OpenOfRoles(const TrainCommand& command,
-                                               const ClickColumns& columns,
-                                               const std::string& settings, Exchange* exchange);
+// trainer where this rank has it; on the others *trainer stays as it is. Returns where it goes on.
+// All ranks call it, and fail together. The statuses of CompareSettings and Trainer::Open.
+StatusOr<RoleStart> OpenOfRoles(const TrainCommand& command, const ClickColumns& columns,
+                                const std::string& settings, Exchange* exchange,
+                                std::unique_ptr<Trainer>* trainer);
 
 // The rank that has the trainer, tells how far the training is and writes files.
 inline uint32_t TrainerRank(const RolePlan& plan) {

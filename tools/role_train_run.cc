@@ -8,10 +8,16 @@
 
 namespace embank {
 
-// The rank of a role without the trainer. Loaders read the same lines: the first one tells which
-// are broken.
+// The rank of a role without the trainer. All ranks skip what was trained, so that none is late.
+// Loaders read the same lines: the first one tells which are broken.
 Status TrainRun::ServeRole() {
-  const Status status = RunRoles(command_, {.source = source_.get()}, role_exchange_).status();
+  if (role_start_.position.place > source_->position().place) {
+    EMBANK_RETURN_IF_ERROR(source_->SkipTo(role_start_.position));
+  }
+  const Status status =
+      RunRoles(command_, {.source = source_.get(), .steps_before = role_start_.steps},
+               role_exchange_)
+          .status();
   if (log_ == nullptr || role_exchange_->rank() != 0) return status;
   SetSilent(false);
   PrintBroken(Broken());
@@ -28,6 +34,7 @@ Status TrainRun::TrainByRoles() {
   EMBANK_ASSIGN_OR_RETURN(role_report_, RunRoles(command_,
                                                  {.trainer = trainer_.get(),
                                                   .source = source_.get(),
+                                                  .steps_before = trainer_->steps(),
                                                   .wants_end = [this] { return IsStopped(); },
                                                   .on_step =
                                                       [this](const RoleStep& step) {

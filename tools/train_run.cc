@@ -101,8 +101,8 @@ Status TrainRun::Open() {
   EMBANK_RETURN_IF_ERROR(Agreed(opened));
   if (exchange_ != nullptr) EMBANK_RETURN_IF_ERROR(CompareSettings(exchange_, RunText(command_)));
   if (role_exchange_ != nullptr) {
-    EMBANK_ASSIGN_OR_RETURN(trainer_,
-                            OpenOfRoles(command_, columns, RunText(command_), role_exchange_));
+    EMBANK_ASSIGN_OR_RETURN(
+        role_start_, OpenOfRoles(command_, columns, RunText(command_), role_exchange_, &trainer_));
     return OkStatus();
   }
   EMBANK_RETURN_IF_ERROR(evaluations_.EvaluateKept());

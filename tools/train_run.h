@@ -109,6 +109,7 @@ class TrainRun {
   std::deque<Begun> begun_;
   bool has_ended_ = false;              // the data
   std::optional<uint64_t> saved_step_;  // of the last checkpoint
+  RoleStart role_start_;                // of roles that are ranks
   std::optional<RoleReport> role_report_;
   DataPosition position_;  // of the data, behind the last step
   uint64_t begin_ns_ = 0;
