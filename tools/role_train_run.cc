@@ -52,4 +52,13 @@ Status TrainRun::TrainByRoles() {
   return OkStatus();
 }
 
+// Roles count what their sums left out.
+Trainer::LeftOut TrainRun::LeftOut() const {
+  Trainer::LeftOut left = trainer_->left_out();
+  if (!role_report_) return left;
+  left.rows += role_report_->left_out_rows;
+  left.dense_steps += role_report_->left_out_steps;
+  return left;
+}
+
 }  // namespace embank

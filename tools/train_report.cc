@@ -36,7 +36,7 @@ void TrainRun::Print() const {
   if (!trainer_->store().logs()->empty()) {
     std::fprintf(Out(), "  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
   }
-  if (const Trainer::LeftOut left = trainer_->left_out(); left.rows + left.dense_steps > 0) {
+  if (const Trainer::LeftOut left = LeftOut(); left.rows + left.dense_steps > 0) {
     std::fprintf(Out(),
                  "  not finite     %llu steps of rows and %llu of dense parameters left out\n",
                  static_cast<unsigned long long>(left.rows),
@@ -129,7 +129,7 @@ Status TrainRun::WriteJson() const {
     StrAppend(&text, ", \"roles\": ", JsonOf(*role_report_, *command_.role_plan));
   }
   if (!stopped_by_.empty()) StrAppend(&text, ", \"stopped_by\": \"", stopped_by_, "\"");
-  const Trainer::LeftOut left_out = trainer_->left_out();
+  const Trainer::LeftOut left_out = LeftOut();
   StrAppend(&text, ", \"not_finite\": {\"rows\": ", left_out.rows,
             ", \"dense_steps\": ", left_out.dense_steps, "}");
   const TierAnswers& answers = figures_.answers;

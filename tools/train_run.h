@@ -76,6 +76,7 @@ class TrainRun {
   Status EndStep();
   Status TrainByRoles();
   void CountStep();
+  Trainer::LeftOut LeftOut() const;
   void TellZeroRates() const;
   Status SaveBatch(const ClickBatch& batch, const Status& why) const;
   Status Save();

@@ -165,10 +165,11 @@ class NumberedWork final : public DenseWork {
     return static_cast<double>(slice.logits.size());
   }
   std::span<float> SumSlices() override { return sums_; }
-  void Step(uint64_t step) override {
+  bool Step(uint64_t step) override {
     wrong_ += step != steps_++;
     trained_ += static_cast<uint64_t>(sums_[40]);
     std::ranges::fill(sums_, 0.0f);
+    return step % 3 != 0;
   }
   std::array<std::span<float>, 2> parameters() override { return {weights_, state_}; }
 
@@ -263,6 +264,7 @@ class World {
     EXPECT_EQ(buffered, 0u);
     EXPECT_EQ(sent, samples_);
     EXPECT_EQ(trainer_->steps(), (samples_ + plan_.batch - 1) / plan_.batch);
+    EXPECT_EQ(trainer_->left_out_steps(), (trainer_->steps() + 2) / 3);
     EXPECT_EQ(results, nn_counts.done);
     EXPECT_FALSE(transport_.are_ids_used_again());
     EXPECT_FALSE(rows_.is_any_applied_again());

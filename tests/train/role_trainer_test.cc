@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -133,9 +134,10 @@ TEST(RoleTrainer, HasTheBitsOfOneProcess) {
   }
 }
 
-// Steps the rows of the samples of a batch of one slice; the gradients of a sample are its number.
-void StepRowsOf(const TrainerOptions& options, Trainer* trainer, const ClickBatch& batch,
-                std::span<const KeptSample> kept) {
+// Steps the rows of the samples of a batch of one slice; the gradients of a sample are its dense
+// feature. Returns how many ids were left out.
+uint64_t StepRowsOf(const TrainerOptions& options, Trainer* trainer, const ClickBatch& batch,
+                    std::span<const KeptSample> kept) {
   const ClickColumns columns = NumberedSamples(1, kIds).columns();
   LocalSliceRows rows(options, TablesOf(options, columns), trainer->tables(), 0);
   std::vector<std::vector<float>> values;
@@ -153,6 +155,7 @@ void StepRowsOf(const TrainerOptions& options, Trainer* trainer, const ClickBatc
   const std::vector<ConstMatrix> gradients(vectors.begin(), vectors.end());
   EXPECT_TRUE(rows.End({0, 0}, kept, gradients).ok());
   EXPECT_EQ(rows.stepped(), 1u);
+  return rows.left_out();
 }
 
 TEST(RoleTrainer, ALostSampleHasNoPartInTheStepOfRows) {
@@ -170,12 +173,34 @@ TEST(RoleTrainer, ALostSampleHasNoPartInTheStepOfRows) {
   }
   const auto with_lost = OpenTrainer(options);
   const auto without = OpenTrainer(options);
-  StepRowsOf(options, with_lost.get(), all, kept);
-  StepRowsOf(options, without.get(), left, every);
+  EXPECT_EQ(StepRowsOf(options, with_lost.get(), all, kept), 0u);
+  EXPECT_EQ(StepRowsOf(options, without.get(), left, every), 0u);
   for (size_t i = 0; i < without->tables().size(); ++i) {
     const TableRows found = RowsIn(with_lost->tables()[i]);
     for (const auto& [id, row] : RowsIn(without->tables()[i])) EXPECT_EQ(found.at(id), row) << id;
   }
+}
+
+TEST(RoleTrainer, SumsThatAreNotFiniteAreLeftOut) {
+  TrainerOptions options = OptionsOf("ffnn");
+  options.slices = 1;
+  NumberedSamples source(3);
+  ClickBatch batch;
+  ASSERT_EQ(*source.Next(3, &batch), 3u);
+  batch.dense[0] = std::numeric_limits<float>::infinity();
+  const auto trainer = OpenTrainer(options);
+  // Sample 0 alone has id 0 of the first table, and with sample 1 id 0 of the other one.
+  const std::vector<KeptSample> all = {{0, 0}, {1, 1}, {2, 2}};
+  EXPECT_GE(StepRowsOf(options, trainer.get(), batch, all), 2u);
+  EXPECT_EQ(RowsIn(trainer->tables()[0]).size(), 3u);
+  const StatusOr<std::unique_ptr<DenseModel>> model =
+      DenseModel::Create(options, source.columns(), 1);
+  ASSERT_TRUE(model.ok());
+  const std::span<float> weights = (*model)->parameters()[0];
+  const std::vector<float> before(weights.begin(), weights.end());
+  (*model)->SumSlices()[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE((*model)->Step(0));
+  EXPECT_TRUE(std::ranges::equal(weights, before));
 }
 
 // A training by roles goes on where another way of training has ended, and the other way round.

@@ -39,7 +39,7 @@ class BatchSupply {
 
   ClickSource* const source_;
   const Options options_;
-  mutable Mutex mutex_;  // whoever reads has it
+  mutable Mutex mutex_;                          // whoever reads has it
   uint64_t read_ EMBANK_GUARDED_BY(mutex_) = 0;  // batches
   bool has_ended_ EMBANK_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, ClickBatch> kept_ EMBANK_GUARDED_BY(mutex_);

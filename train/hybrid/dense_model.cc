@@ -30,16 +30,14 @@ std::span<float> DenseModel::SumSlices() {
   return sums;
 }
 
-void DenseModel::Step(uint64_t step) {
+bool DenseModel::Step(uint64_t step) {
   if (!(options_.schedule == RateSchedule{})) {
     pass_.set_learning_rate(options_.dense.rule.learning_rate *
                             RateFactor(options_.schedule, step));
   }
-  if (pass_.AreSumsFinite(executor_.get())) {
-    pass_.Step(executor_.get());
-  } else {
-    ++left_out_;
-  }
+  if (!pass_.AreSumsFinite(executor_.get())) return false;
+  pass_.Step(executor_.get());
+  return true;
 }
 
 }  // namespace embank

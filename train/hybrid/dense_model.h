@@ -25,13 +25,10 @@ class DenseModel final : public DenseWork {
 
   double RunSlice(const DenseSlice& slice) override { return pass_.RunSlice(slice, 0); }
   std::span<float> SumSlices() override;
-  void Step(uint64_t step) override;
+  bool Step(uint64_t step) override;
   std::array<std::span<float>, 2> parameters() override {
     return {pass_.weights(), pass_.optimizer_state()};
   }
-
-  // The steps that were left out, because a sum was not finite.
-  uint64_t left_out() const { return left_out_; }
 
  private:
   DenseModel(const TrainerOptions& options, std::unique_ptr<LayerGraph> graph, DensePass pass)
@@ -44,7 +41,6 @@ class DenseModel final : public DenseWork {
   const std::unique_ptr<LayerGraph> graph_;
   const std::unique_ptr<Executor> executor_;
   DensePass pass_;
-  uint64_t left_out_ = 0;
 };
 
 }  // namespace embank

@@ -21,8 +21,9 @@ class DenseWork {
   // Sums the dense gradients of the worker's slices, as a tree. The caller replaces these sums by
   // those of all workers.
   virtual std::span<float> SumSlices() = 0;
-  // Makes a step with these sums, where they are finite; the first of a training is 0.
-  virtual void Step(uint64_t step) = 0;
+  // Makes a step with these sums; the first of a training is 0. False: they are not finite, and
+  // nothing was changed.
+  virtual bool Step(uint64_t step) = 0;
 
   // The weights, and the state of the optimizer.
   virtual std::array<std::span<float>, 2> parameters() = 0;

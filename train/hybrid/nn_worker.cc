@@ -236,7 +236,7 @@ Status NnWorker::StepBatch() {
   if (!std::isfinite(loss)) {
     return OutOfRangeError(StrCat("the loss of step ", step + 1, " is not finite"));
   }
-  work_->Step(step);
+  if (!work_->Step(step)) ++left_out_steps_;
   window_.ForEach(batch, [&](SliceKey, Slice* slice) { Send(std::move(slice->gradients)); });
   SendResults();
   window_.PopFirst();
@@ -275,8 +275,9 @@ void NnWorker::SendResults() {
 void NnWorker::SendParameters() {
   if (std::exchange(is_done_, true) || address().number != 0) return;
   const std::array<std::span<float>, 2> parameters = work_->parameters();
-  Message message = Message::Make(Header(MessageKind::kParameters, {RoleKind::kTrainer, 0}),
-                                  {parameters[0].size_bytes(), parameters[1].size_bytes()});
+  MessageHeader header = Header(MessageKind::kParameters, {RoleKind::kTrainer, 0});
+  header.number = left_out_steps_;
+  Message message = Message::Make(header, {parameters[0].size_bytes(), parameters[1].size_bytes()});
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     message.Place(i, std::span<const float>(parameters[i]));
   }

@@ -75,6 +75,7 @@ class NnWorker final : public Role {
   std::optional<uint64_t> batches_;
   uint64_t batch_ns_ = 0;    // when the batch before was done
   uint64_t first_step_ = 0;  // of the first batch
+  uint64_t left_out_steps_ = 0;
   bool has_parameters_ = false;
   bool is_done_ = false;
   WorkerCounts counts_;

@@ -107,7 +107,10 @@ RoleReport RoleSet::Report(const Transport& transport) const {
     report.samples_buffered += worker->samples_buffered();
   }
   report.messages = transport.counts();
-  if (trainer_ != nullptr) report.position = trainer_->position();
+  if (trainer_ != nullptr) {
+    report.position = trainer_->position();
+    report.left_out_steps = trainer_->left_out_steps();
+  }
   if (rows_ != nullptr) report.left_out_rows = rows_->left_out();
   return report;
 }

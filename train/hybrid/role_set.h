@@ -48,6 +48,7 @@ struct RoleReport {
   MessageCounts messages;
   uint64_t samples_buffered = 0;  // in all buffers
   uint64_t left_out_rows = 0;     // steps of rows, because their sums were not finite
+  uint64_t left_out_steps = 0;    // of the dense parameters, for the same reason
   DataPosition position;          // of the data at the end, where the trainer is
 };
 

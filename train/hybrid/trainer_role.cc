@@ -54,6 +54,7 @@ void TrainerRole::TakeParameters(const Message& message) {
     EMBANK_CHECK(given.size() == parameters_[i].size());
     std::ranges::copy(given, parameters_[i].begin());
   }
+  left_out_steps_ = message.header().number;
   has_parameters_ = true;
 }
 

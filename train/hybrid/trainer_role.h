@@ -45,6 +45,8 @@ class TrainerRole final : public Role {
 
   // The steps that were made, without those before.
   uint64_t steps() const { return steps_; }
+  // Those among them that left the dense parameters as they were, when it is done.
+  uint64_t left_out_steps() const { return left_out_steps_; }
   // The position of the data behind them, when it is done.
   const DataPosition& position() const { return position_; }
 
@@ -58,6 +60,7 @@ class TrainerRole final : public Role {
   const OnStep on_step_;
   std::map<uint64_t, std::vector<Message>> results_;  // of each NN worker, by batch
   uint64_t steps_ = 0;
+  uint64_t left_out_steps_ = 0;
   std::optional<uint64_t> batches_;
   DataPosition position_;
   bool has_parameters_ = false;

@@ -90,7 +90,6 @@ class Message {
   explicit operator bool() const { return data_ != nullptr; }
   const MessageHeader& header() const { return *reinterpret_cast<const MessageHeader*>(data_); }
   std::span<const std::byte> bytes() const { return {data_, header().bytes}; }
-  void set_to(RoleAddress to) { reinterpret_cast<MessageHeader*>(data_)->to = to; }
 
   // An array of the message, to be written in place or to be read.
   template <typename T>
