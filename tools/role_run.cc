@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -14,6 +16,7 @@
 #include "train/model_text.h"
 #include "train/rank_start.h"
 #include "train/ranks/gathered_texts.h"
+#include "train/roles/long_work.h"
 
 namespace embank {
 namespace {
@@ -61,7 +64,7 @@ Status CheckOthers(const TrainCommand& command) {
        "--drop-updates 0"},
       {!command.emulate.empty(), "--emulate", "a step is no graph of operations"},
       {trainer.ranks.sums_after_backward, "--sums-after-backward",
-       "NN workers add up at the end of a step anyhow"},
+       "NN workers add their sums at the end of a step"},
       {command.checkpoint_every > 0, "--checkpoint-every",
        "batches are under way at all times; there is one checkpoint, at the end"},
       {command.eval_every > 0, "--eval-every",
@@ -97,6 +100,46 @@ Status CheckRoleRanks(const TrainCommand& command, const RolePlan& plan) {
         "--roles: an evaluation goes in one process; evaluate the model of --path afterwards");
   }
   return OkStatus();
+}
+
+// The counts of the roles of a rank.
+struct RankCounts {
+  Loader::Counts loaders;
+  WorkerCounts embedding_workers;
+  WorkerCounts nn_workers;
+  MessageCounts messages;
+  uint64_t samples_buffered;
+};
+static_assert(std::is_trivially_copyable_v<RankCounts>);
+
+// Returns the report of a rank with the counts of all ranks, and the first failure of the data.
+StatusOr<RoleReport> ReportOfAll(RoleReport report, Exchange* exchange) {
+  const RankCounts own = {report.loaders, report.embedding_workers, report.nn_workers,
+                          report.messages, report.samples_buffered};
+  EMBANK_ASSIGN_OR_RETURN(
+      const std::vector<std::string> counts,
+      GatherTexts(exchange, {reinterpret_cast<const char*>(&own), sizeof(own)}));
+  report.loaders = {};
+  report.embedding_workers = report.nn_workers = {};
+  report.messages = {};
+  report.samples_buffered = 0;
+  for (const std::string& text : counts) {
+    RankCounts of_rank;
+    EMBANK_CHECK(text.size() == sizeof(of_rank));
+    std::memcpy(&of_rank, text.data(), sizeof(of_rank));
+    report.loaders += of_rank.loaders;
+    report.embedding_workers += of_rank.embedding_workers;
+    report.nn_workers += of_rank.nn_workers;
+    report.messages += of_rank.messages;
+    report.samples_buffered += of_rank.samples_buffered;
+  }
+  report.failure_of_data = Agree(exchange, report.failure_of_data);
+  return report;
+}
+
+// The samples that were sent and have no part in the model.
+uint64_t LostOf(const RoleReport& report) {
+  return report.loaders.sent - report.embedding_workers.done;
 }
 
 double MegabytesOf(uint64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
@@ -139,7 +182,15 @@ StatusOr<RoleReport> RunRoles(const TrainCommand& command, const RoleWork& work,
   if (command.steps) {
     training.batches_max = *command.steps - std::min(*command.steps, work.steps_before);
   }
-  return exchange == nullptr ? TrainByRoles(training) : TrainByRoleRanks(training, exchange);
+  if (exchange == nullptr) return TrainByRoles(training);
+  EMBANK_ASSIGN_OR_RETURN(RoleReport report, TrainByRoleRanks(training, exchange));
+  return ReportOfAll(std::move(report), exchange);
+}
+
+Status WithAllRanks(const TrainCommand& command, Exchange* exchange, FunctionRef<Status()> work) {
+  if (exchange == nullptr) return work();
+  const uint64_t limit_ns = command.rank_seconds * 1'000'000'000;
+  return RunLongWork(exchange, TrainerRank(*command.role_plan), limit_ns / 4, work);
 }
 
 StatusOr<RoleStart> OpenOfRoles(const TrainCommand& command, const ClickColumns& columns,
@@ -153,16 +204,11 @@ StatusOr<RoleStart> OpenOfRoles(const TrainCommand& command, const ClickColumns&
                        WriteModelText(DescribeModel(command.trainer, columns, *graph)))));
   const uint32_t trainer_rank = TrainerRank(*command.role_plan);
   RoleStart start;
-  Status status;
-  if (exchange->rank() == trainer_rank) {
-    StatusOr<std::unique_ptr<Trainer>> opened = Trainer::Open(command.trainer, columns);
-    status = opened.status();
-    if (opened.ok()) {
-      *trainer = *std::move(opened);
-      start = {.steps = (*trainer)->steps(), .position = (*trainer)->position()};
-    }
-  }
-  EMBANK_RETURN_IF_ERROR(Agree(exchange, status));
+  EMBANK_RETURN_IF_ERROR(WithAllRanks(command, exchange, [&]() -> Status {
+    EMBANK_ASSIGN_OR_RETURN(*trainer, Trainer::Open(command.trainer, columns));
+    start = {.steps = (*trainer)->steps(), .position = (*trainer)->position()};
+    return OkStatus();
+  }));
   EMBANK_ASSIGN_OR_RETURN(
       const std::vector<std::string> starts,
       GatherTexts(exchange, {reinterpret_cast<const char*>(&start), sizeof(start)}));
@@ -183,7 +229,7 @@ std::string TextOf(const RoleReport& report, const RolePlan& plan) {
       "copied "
       "into them\n",
       plan.loaders, plan.embedding_workers, plan.nn_workers,
-      static_cast<unsigned long long>(rows.lost + report.loaders.unanswered),
+      static_cast<unsigned long long>(LostOf(report)),
       static_cast<unsigned long long>(rows.dropped_messages + report.loaders.dropped_messages +
                                       report.nn_workers.dropped_messages),
       static_cast<unsigned long long>(rows.samples_most),
@@ -201,8 +247,7 @@ std::string JsonOf(const RoleReport& report, const RolePlan& plan) {
   const WorkerCounts& rows = report.embedding_workers;
   return StrCat("{\"loaders\": ", plan.loaders, ", \"embedding_workers\": ", plan.embedding_workers,
                 ", \"nn_workers\": ", plan.nn_workers, ", \"samples_sent\": ", report.loaders.sent,
-                ", \"samples_applied\": ", rows.done,
-                ", \"samples_lost\": ", rows.lost + report.loaders.unanswered,
+                ", \"samples_applied\": ", rows.done, ", \"samples_lost\": ", LostOf(report),
                 ", \"samples_refused\": ", rows.refused + report.nn_workers.refused,
                 ", \"samples_buffered_most\": ", rows.samples_most,
                 ", \"messages\": ", report.messages.all_messages(),

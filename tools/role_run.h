@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "base/status_or.h"
 #include "tools/train_command.h"
@@ -34,8 +35,8 @@ struct RoleWork {
   TrainerRole::OnStep on_step = [](const RoleStep&) {};
 };
 
-// Trains by all roles in this process, or by those of its rank. The statuses of TrainByRoles and
-// TrainByRoleRanks.
+// Trains by all roles in this process, or by those of its rank. The report has the work of all
+// roles. The statuses of TrainByRoles and TrainByRoleRanks.
 StatusOr<RoleReport> RunRoles(const TrainCommand& command, const RoleWork& work,
                               Exchange* exchange);
 
@@ -45,6 +46,10 @@ StatusOr<RoleReport> RunRoles(const TrainCommand& command, const RoleWork& work,
 StatusOr<RoleStart> OpenOfRoles(const TrainCommand& command, const ClickColumns& columns,
                                 const std::string& settings, Exchange* exchange,
                                 std::unique_ptr<Trainer>* trainer);
+
+// Calls work of the rank with the trainer, while the others wait as long as it takes
+// (RunLongWork). Where all roles are in this process (nullptr), it calls the work alone.
+Status WithAllRanks(const TrainCommand& command, Exchange* exchange, FunctionRef<Status()> work);
 
 // The rank that has the trainer, tells how far the training is and writes files.
 inline uint32_t TrainerRank(const RolePlan& plan) {

@@ -110,7 +110,10 @@ Status TrainRun::WriteJson() const {
               ", \"best_step\": ", evaluations_.best()->step);
   }
   if (evaluations_.best_auc() > 0.0) StrAppend(&text, ", \"best_auc\": ", evaluations_.best_auc());
-  if (log_ != nullptr) StrAppend(&text, ", \"broken_lines\": ", Broken().count);
+  // Where roles are ranks, that of a loader tells the broken lines.
+  if (log_ != nullptr && role_exchange_ == nullptr) {
+    StrAppend(&text, ", \"broken_lines\": ", Broken().count);
+  }
   StrAppend(&text, ", \"seconds\": {\"lookup\": ", split.lookup, ", \"dense\": ", split.dense,
             ", \"gradients\": ", split.gradients, ", \"all\": ", figures_.seconds, "}");
   StrAppend(&text, ", \"rows\": {\"hbm\": ", rows.hbm, ", \"dram\": ", rows.dram,

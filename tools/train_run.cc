@@ -290,9 +290,7 @@ Status TrainRun::Train() {
   if (are_trained && trainer_->steps() == 0) {
     return NoSample("--data", command_.data, "training");
   }
-  if (are_trained && steps_ == 0) {
-    std::fputs("all of the data have been trained: give other data, or more --epochs\n", Err());
-  }
+  TellIfAllAreTrained(are_trained);
   // A signal has ended the wait for lines of a pipe.
   if (!IsCancelled(of_data)) failure_.Update(of_data);
   EMBANK_RETURN_IF_ERROR(dropped);
@@ -316,6 +314,11 @@ Status TrainRun::Train() {
   const bool is_done = evaluations_.last_step() == trainer_->steps();
   if (IsStopped() && !is_done) NoteSignal("leaves its evaluation out");
   return OkStatus();
+}
+
+void TrainRun::TellIfAllAreTrained(bool have_ended) const {
+  if (!have_ended || steps_ > 0) return;
+  std::fputs("all of the data have been trained: give other data, or more --epochs\n", Err());
 }
 
 void TrainRun::NoteSignal(const char* what) {
@@ -449,7 +452,7 @@ void TrainRun::TakeSignal() {
 
 bool TrainRun::IsStopped() const {
   if (exchange_ != nullptr) return trainer_->team()->verdict().wants_end;
-  return signals_ && signals_->received() != nullptr;
+  return HasSignal();
 }
 
 // The part of the run that is done, 0 to 1.

@@ -75,6 +75,7 @@ class TrainRun {
   }
   Status EndStep();
   Status TrainByRoles();
+  bool TakesSignalsOfRoles() const;
   void CountStep();
   Trainer::LeftOut LeftOut() const;
   void TellZeroRates() const;
@@ -85,6 +86,8 @@ class TrainRun {
   void NoteSignal(const char* what);
   void TakeSignal();
   bool IsStopped() const;
+  bool HasSignal() const { return signals_ && signals_->received() != nullptr; }
+  void TellIfAllAreTrained(bool have_ended) const;
   TrainWork StepWork() const;
   void BeginTiming();
   void TakeFigures();

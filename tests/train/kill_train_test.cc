@@ -320,15 +320,15 @@ TEST(KillTrain, AStoppedRunNeedsNoReaderOfItsOutput) {
   }
 }
 
-// The writer of a pipe may be silent for hours.
-TEST(KillTrain, AStoppedRunDoesNotWaitForASilentPipe) {
-  const sigset_t ended = EndsOfChildren();
-  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+// Stops a run that waits for the lines of a pipe.
+void StopAtASilentPipe(const Words& more) {
   const ScratchDirectory directory;
   const std::string path = directory.path() + "/run";
   PipedLog data(path + ".log");
-  const Training run = StartWords({"--data", path + ".log", "--path", path, "--batch", "100"});
-  data.Write(CriteoLog(kLinesRead));
+  Words words = {"--data", path + ".log", "--path", path, "--batch", "100"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Training run = StartWords(words);
+  data.Write(CriteoLog(kLinesRead + 50));
   while (!CatchesSignals(run.child)) WaitForAnEnd(5);
   ForgetEnds();
   // The steps of what was written take no longer.
@@ -340,6 +340,54 @@ TEST(KillTrain, AStoppedRunDoesNotWaitForASilentPipe) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_GT(StepsOf(path), 0.0);
   data.Close();
+  // The lines of the batch that did not come are not skipped.
+  const double trained = StepsOf(path) * 100;
+  WriteFile(path + ".log.whole", CriteoLog(kLinesRead + 50));
+  EXPECT_THAT(
+      Train("--resume --data " + path + ".log.whole --path " + path + " --json " + path + ".json")
+          .output,
+      HasSubstr("goes on behind step"));
+  EXPECT_EQ(NumberIn(path + ".json", "samples"), kLinesRead + 50 - trained);
+}
+
+// The writer of a pipe may be silent for hours.
+TEST(KillTrain, AStoppedRunDoesNotWaitForASilentPipe) {
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  StopAtASilentPipe({});
+  StopAtASilentPipe({"--roles", "1,1,1"});
+}
+
+// By threads of one process, and by ranks.
+TEST(KillTrain, RolesThatAreStoppedGoOn) {
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  const std::string whole = directory.path() + "/whole.json";
+  const std::string stopped = directory.path() + "/stopped.json";
+  const std::string log = directory.path() + "/log";
+  WriteFile(log, CriteoLog(60'000));
+  const Words data = {"--data", log};
+  const uint64_t before = WorkOfEnded();
+  ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/a", "--json", whole})));
+  const uint64_t work = WorkOfEnded() - before;
+  const Words ways[] = {{"--roles", "1,2,2"}, {"--roles", "1,1,1", "--ranks", "3"}};
+  for (size_t i = 0; i < std::size(ways); ++i) {
+    const std::string path = directory.path() + "/b" + std::to_string(i);
+    Words words = {"--path", path, "--json", stopped};
+    words.insert(words.end(), ways[i].begin(), ways[i].end());
+    const Training run = Start(data, words);
+    while (!CatchesSignals(run.child)) WaitForAnEnd(5);
+    WaitForWork(run, work / 2);
+    kill(run.child, SIGTERM);
+    const int status = EndOf(run);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_GT(StepsOf(path), 0.0);
+    EXPECT_LT(StepsOf(path), 600.0) << "it ended before it was stopped";
+    EXPECT_THAT(TextIn(stopped), HasSubstr("\"stopped_by\""));
+    ASSERT_TRUE(EndsWell(Start(data, {"--path", path, "--resume", "--json", stopped})));
+    EXPECT_EQ(WeightsIn(stopped), WeightsIn(whole));
+  }
 }
 
 // It may take long: what was trained is in a checkpoint, and a signal ends the evaluation alone.

@@ -1,9 +1,10 @@
 // The protocol of loaders and workers, with messages that are late, lost, doubled and in any order:
-// each sample is applied once, or counted as lost. EMBANK_TEST_SCALE: more samples.
+// each sample is applied once, or counted as lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
@@ -13,10 +14,12 @@
 #include "tests/support/environment.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/random.h"
+#include "tests/support/threads.h"
 #include "tests/train/role_scene.h"
 #include "train/hybrid/embedding_worker.h"
 #include "train/hybrid/loader.h"
 #include "train/hybrid/nn_worker.h"
+#include "train/hybrid/sample_buffer.h"
 #include "train/hybrid/sample_messages.h"
 #include "train/hybrid/trainer_role.h"
 
@@ -39,6 +42,22 @@ struct Faults {
 };
 
 bool IsOfSamples(MessageKind kind) { return kind <= MessageKind::kGradients; }
+
+// Whether a role counts a message that comes again. Of the others the last one holds.
+bool IsCounted(const MessageHeader& header) {
+  return IsOfSamples(header.kind) || header.kind == MessageKind::kDenseParts ||
+         header.kind == MessageKind::kDenseSums ||
+         (header.kind == MessageKind::kParameters && header.to.kind == RoleKind::kNnWorker);
+}
+
+Message CopyOf(const Message& message) {
+  const std::span<const std::byte> bytes = message.bytes();
+  auto memory = std::make_shared<MessageMemory>(bytes.size());
+  std::memcpy(memory->data(), bytes.data(), bytes.size());
+  StatusOr<Message> copy = Message::Received(memory, {memory->data(), bytes.size()});
+  EXPECT_TRUE(copy.ok()) << copy.status();
+  return *std::move(copy);
+}
 
 // Gives messages in any order.
 class FaultyTransport final : public Transport {
@@ -74,9 +93,9 @@ class FaultyTransport final : public Transport {
                              header.kind == MessageKind::kAskProgress ||
                              header.kind == MessageKind::kRowsStepped;
     if (may_be_lost && Is(faults_.lost)) return;
-    if (IsOfSamples(header.kind) && Is(faults_.doubled)) {
-      ++doubled_;
-      messages_.push_back(message.Copy());
+    if (Is(faults_.doubled)) {
+      doubled_ += IsCounted(header) ? 1 : 0;
+      messages_.push_back(CopyOf(message));
     }
     (may_be_lost && Is(faults_.late) ? late_ : messages_).push_back(std::move(message));
   }
@@ -244,6 +263,7 @@ class World {
       sent += loader->counts().sent;
       unanswered += loader->counts().unanswered;
       dropped_ += loader->counts().dropped_messages;
+      delays_ += loader->counts().delays;
     }
     for (const auto& worker : embedding_workers_) {
       counts_ += worker->counts();
@@ -275,8 +295,10 @@ class World {
     // The ids of the others never came, or came too late.
     EXPECT_GE(unanswered, sent - counts_.taken);
     EXPECT_LE(counts_.samples_most, plan_.buffer_samples);
-    lost_ = sent - counts_.taken + counts_.lost;
-    EXPECT_EQ(rows_.applied() + lost_, samples_);
+    if (plan_.window() == 1) {
+      EXPECT_GE(delays_, trainer_->steps() - plan_.loaders);
+    }
+    lost_ = sent - counts_.done;
   }
 
   uint64_t lost() const { return lost_; }
@@ -338,6 +360,7 @@ class World {
   WorkerCounts counts_;  // of embedding workers
   uint64_t lost_ = 0;
   uint64_t dropped_ = 0;
+  uint64_t delays_ = 0;
 };
 
 TEST(RoleProtocol, EachSampleIsAppliedOnceOrLost) {
@@ -366,7 +389,11 @@ TEST(RoleProtocol, NothingIsLostWhereMessagesComeLateAndTwice) {
 }
 
 TEST(RoleProtocol, EachOfManySamplesIsAppliedOnceOrLost) {
-  const uint64_t samples = TestScale() > 1 ? 1'000'000 : 20'000;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  const uint64_t samples = 20'000;
+#else
+  const uint64_t samples = 1'000'000;
+#endif
   World world(FirstSeed(), samples, {.lost = 100, .doubled = 100, .late = 500});
   world.Run();
   world.ExpectEachSampleOnceOrLost();
@@ -381,7 +408,34 @@ class KeptMessages final : public Transport {
   void Deliver(Message message) override { messages.push_back(std::move(message)); }
 };
 
-TEST(RoleProtocol, AFullBufferRefusesAndSaysSo) {
+TEST(RoleProtocol, OneOfSeveralCallsTakesASample) {
+  constexpr uint64_t kSamples = 20'000;
+  constexpr uint64_t kThreads = 4;
+  SampleBuffer buffer(16);
+  std::array<uint64_t, kThreads> taken = {}, wrong = {};
+  OnThreads(kThreads, [&](uint64_t thread) {
+    for (SampleId id = thread; id < kSamples; id += kThreads) {
+      buffer.Insert(id, {{id, 1}, static_cast<uint32_t>(id)});
+    }
+    // Each thread takes the samples of all, some of which are still to come.
+    for (SampleId id = 0; id < kSamples; ++id) {
+      const std::optional<SamplePlace> place = buffer.Take(id);
+      if (!place) continue;
+      ++taken[thread];
+      wrong[thread] += place->key.batch != id || place->place != id;
+    }
+  });
+  uint64_t all = buffer.samples();
+  for (uint64_t thread = 0; thread < kThreads; ++thread) {
+    all += taken[thread];
+    EXPECT_EQ(wrong[thread], 0u);
+  }
+  EXPECT_EQ(all, kSamples);
+  for (SampleId id = 0; id < kSamples; ++id) buffer.Take(id);
+  EXPECT_EQ(buffer.samples(), 0u);
+}
+
+TEST(RoleProtocol, ABatchThatComesTooEarlyIsRefused) {
   const RolePlan plan = {.slices = 1, .batch = 8, .buffer_samples = 8};
   KeptMessages kept;
   NumberedRows rows(100, 1);
@@ -411,6 +465,7 @@ TEST(RoleProtocol, APlanIsChecked) {
       {{.embedding_workers = 9}, "9 embedding workers for 8 slices"},
       {{.nn_workers = 3}, "3 NN workers for 8 slices"},
       {{.buffer_samples = 0}, "it holds 0; it must hold a batch, which has 1024"},
+      {{.buffer_samples = 1024 * 1024 + 1}, "at most 1024 batches, which have 1048576"},
   };
   for (const auto& [plan, words] : cases) {
     const Status status = Validate(plan);

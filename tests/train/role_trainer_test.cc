@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/scratch_directory.h"
@@ -19,6 +23,7 @@
 #include "train/hybrid/role_set.h"
 #include "train/models/model_table.h"
 #include "train/ranks/local_exchange.h"
+#include "train/roles/long_work.h"
 #include "train/roles/mailboxes.h"
 #include "train/roles/round_transport.h"
 
@@ -257,6 +262,51 @@ TEST(RoleTrainer, ALossThatIsNotFiniteChangesNoRow) {
   }
 }
 
+// Gives its samples up to one, where its data are damaged.
+class DamagedSamples final : public ClickSource {
+ public:
+  explicit DamagedSamples(uint64_t good) : good_(good), samples_(kSamples, kIds) {}
+
+  const ClickColumns& columns() const override { return samples_.columns(); }
+  StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override {
+    EMBANK_ASSIGN_OR_RETURN(const uint32_t samples, samples_.Next(samples_max, batch));
+    if (samples_.position().place > good_) return DataLossError("a damaged file");
+    return samples;
+  }
+  DataPosition position() const override { return samples_.position(); }
+  Status SkipTo(DataPosition position) override { return samples_.SkipTo(position); }
+  double FractionRead() const override { return 0.0; }
+
+ private:
+  const uint64_t good_;
+  NumberedSamples samples_;
+};
+
+// The batches before it are trained, and a run can go on after them.
+TEST(RoleTrainer, DataThatFailEndAfterTheBatchesBefore) {
+  const TrainerOptions options = OptionsOf("deep-fm");
+  const auto one = OpenTrainer(options);
+  const std::vector<double> expected = TrainInOneProcess(one.get(), 0, 5 * kBatch);
+  for (const Counts& counts : {Counts{1, 1, 1}, Counts{3, 2, 2}}) {
+    const auto by_roles = OpenTrainer(options);
+    DamagedSamples source(5 * kBatch + 7);
+    std::vector<double> losses;
+    const RoleTraining training = {
+        .plan = PlanOf(counts, options),
+        .options = options,
+        .columns = source.columns(),
+        .trainer = by_roles.get(),
+        .source = &source,
+        .on_step = [&](const RoleStep& step) { losses.push_back(step.loss); }};
+    const StatusOr<RoleReport> report = TrainByRoles(training);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->failure_of_data, DataLossError("a damaged file"));
+    EXPECT_EQ(report->end.position, DataPosition(5 * kBatch));
+    EXPECT_EQ(losses, expected);
+    ExpectSame(by_roles.get(), one.get());
+  }
+}
+
 // The statuses of the ranks of a training; rank `absent` has ended before.
 std::vector<Status> TrainOnRanks(const Counts& counts, const TrainerOptions& options,
                                  Trainer* trainer, uint32_t absent, std::vector<double>* losses) {
@@ -308,6 +358,45 @@ TEST(RoleTrainer, ARankThatEndsIsNamedWithItsRole) {
   }
 }
 
+// Counts the calls of a rank, and tells of each.
+class CountedExchange final : public Exchange {
+ public:
+  CountedExchange(Exchange* inner, std::atomic<uint64_t>* runs)
+      : Exchange(inner->rank(), inner->ranks()), inner_(inner), runs_(runs) {}
+  Status Run(const ExchangeSource& source, const ExchangeTarget& target) override {
+    Status status = inner_->Run(source, target);
+    runs_->fetch_add(1);
+    runs_->notify_all();
+    return status;
+  }
+  std::unique_ptr<Exchange> Duplicate() override { return inner_->Duplicate(); }
+  Status Barrier() override { return inner_->Barrier(); }
+  void Abort(std::string_view reason) override { inner_->Abort(reason); }
+
+ private:
+  Exchange* const inner_;
+  std::atomic<uint64_t>* const runs_;
+};
+
+// The work ends after the ranks have met several times.
+TEST(RoleTrainer, RanksMeetWhileOneOfThemWorksLong) {
+  for (const Status& expected : {OkStatus(), UnavailableError("a full disk")}) {
+    std::vector<std::unique_ptr<Exchange>> exchanges = MakeLocalExchanges(3);
+    std::atomic<uint64_t> runs{0};
+    std::vector<Status> statuses(exchanges.size());
+    OnThreads(exchanges.size(), [&](uint64_t rank) {
+      CountedExchange counted(exchanges[rank].get(), &runs);
+      statuses[rank] = RunLongWork(&counted, 1, /*interval_ns=*/1'000'000, [&] {
+        EXPECT_EQ(rank, 1u);
+        for (uint64_t seen = 0; seen < 60; seen = runs.load()) runs.wait(seen);
+        return expected;
+      });
+    });
+    EXPECT_EQ(statuses[1].code(), expected.code());
+    for (const Status& status : statuses) EXPECT_EQ(status, statuses[1]);
+  }
+}
+
 // A role that does nothing, and is never done.
 class Idle : public Role {
  public:
@@ -330,6 +419,79 @@ TEST(RoleTrainer, ARoleThatDisappearsIsNamed) {
   Idle loader(roles[0], &boxes);
   EXPECT_EQ(boxes.Run(&loader),
             UnavailableError("NN worker 1 has disappeared: it looked for no message for 5 s"));
+}
+
+// It looks for messages some times, and then it is done. Its clock moves beside it.
+class Busy final : public Idle {
+ public:
+  Busy(RoleAddress address, Transport* transport, uint64_t looks, std::function<void()> on_look)
+      : Idle(address, transport), looks_left_(looks), on_look_(std::move(on_look)) {}
+  Status Tick() override {
+    on_look_();
+    --looks_left_;
+    return OkStatus();
+  }
+  bool is_done() const override { return looks_left_ == 0; }
+
+ private:
+  uint64_t looks_left_;
+  const std::function<void()> on_look_;
+};
+
+TEST(RoleTrainer, ARoleThatWaitsForDataHasNotDisappeared) {
+  const RoleAddress roles[] = {{RoleKind::kLoader, 0}, {RoleKind::kNnWorker, 1}};
+  const ManualClock clock(/*tick_ns=*/1'000'000'000);
+  Mailboxes boxes(roles, 5'000'000'000, &clock);
+  boxes.SetWaitsOutside(roles[0], true);
+  Busy worker(roles[1], &boxes, 20, [] {});
+  EXPECT_EQ(boxes.Run(&worker), OkStatus());
+}
+
+// A role that was stopped itself knows nothing of the others.
+TEST(RoleTrainer, AProcessThatWasStoppedGoesOn) {
+  const RoleAddress roles[] = {{RoleKind::kLoader, 0}, {RoleKind::kNnWorker, 1}};
+  ManualClock clock(/*tick_ns=*/100'000'000);
+  Mailboxes boxes(roles, 5'000'000'000, &clock);
+  uint64_t looks = 0;
+  Busy worker(roles[1], &boxes, 10, [&] {
+    if (++looks == 5) clock.Advance(3'600'000'000'000);
+  });
+  EXPECT_EQ(boxes.Run(&worker), OkStatus());
+}
+
+// The system refuses the second thread.
+class RefusedThread final : public Executor {
+ public:
+  void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) override {
+    inner_->ParallelFor(tasks, body);
+  }
+  std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
+    return inner_->MakeBackgroundTask(std::move(step));
+  }
+  std::unique_ptr<JoinedThread> MakeThread(std::function<void()> body) override {
+    return ++threads_ == 2 ? nullptr : inner_->MakeThread(std::move(body));
+  }
+  uint32_t concurrency() const override { return 1; }
+
+ private:
+  const std::unique_ptr<Executor> inner_ = MakeThreadPool(1);
+  uint32_t threads_ = 0;
+};
+
+TEST(RoleTrainer, ARefusedThreadIsToldAtOnce) {
+  const TrainerOptions options = OptionsOf("ffnn");
+  const auto trainer = OpenTrainer(options);
+  NumberedSamples source(kSamples, kIds);
+  RefusedThread executor;
+  const RoleTraining training = {.plan = PlanOf({1, 1, 2}, options),
+                                 .options = options,
+                                 .columns = source.columns(),
+                                 .trainer = trainer.get(),
+                                 .source = &source,
+                                 .on_step = [](const RoleStep&) {},
+                                 .executor = &executor};
+  EXPECT_EQ(TrainByRoles(training).status(),
+            UnavailableError("embedding worker 0: the system refuses a thread"));
 }
 
 TEST(RoleTrainer, AFailureOfOneRoleEndsAll) {

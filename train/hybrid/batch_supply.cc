@@ -3,32 +3,33 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/status_macros.h"
 
 namespace embank {
 
-Status BatchSupply::ReadNext(bool keeps) {
-  const bool is_last =
-      read_ >= options_.batches_max || (options_.wants_end && options_.wants_end());
-  if (is_last) {
-    has_ended_ = true;
-    return OkStatus();
-  }
+void BatchSupply::ReadNext(bool keeps) {
+  const bool is_stopped = options_.wants_end && options_.wants_end();
+  has_ended_ = is_stopped || read_ >= options_.batches_max;
+  end_.was_stopped = is_stopped ? 1 : 0;
+  if (has_ended_) return;
   ClickBatch batch;
   const StatusOr<uint32_t> samples = source_->Next(options_.batch, &batch);
-  // A signal that wants the end has ended the wait for lines of a pipe.
-  has_ended_ = samples.ok() ? *samples == 0 : IsCancelled(samples.status()) && options_.wants_end;
-  if (has_ended_ || !samples.ok()) return has_ended_ ? OkStatus() : samples.status();
+  has_ended_ = !samples.ok() || *samples == 0;
+  // A signal that wants the end has ended the wait for lines of a pipe: those of the batch so far
+  // are left out.
+  if (!samples.ok() && IsCancelled(samples.status()) && options_.wants_end) {
+    end_.was_stopped = 1;
+  } else {
+    failure_ = samples.status();
+  }
+  if (has_ended_) return;
   if (keeps) kept_.emplace(read_, std::move(batch));
   ++read_;
-  return OkStatus();
+  end_.position = source_->position();
 }
 
-StatusOr<bool> BatchSupply::Take(uint64_t number, ClickBatch* batch) {
+bool BatchSupply::Take(uint64_t number, ClickBatch* batch) {
   const MutexLock lock(&mutex_);
-  while (!has_ended_ && read_ <= number) {
-    EMBANK_RETURN_IF_ERROR(ReadNext(options_.keeps_skipped || read_ == number));
-  }
+  while (!has_ended_ && read_ <= number) ReadNext(options_.keeps_skipped || read_ == number);
   const auto found = kept_.find(number);
   if (found == kept_.end()) {
     EMBANK_CHECK(has_ended_ && number >= read_);
@@ -45,10 +46,15 @@ uint64_t BatchSupply::batches() const {
   return read_;
 }
 
-DataPosition BatchSupply::position() const {
+EndOfData BatchSupply::end() const {
   const MutexLock lock(&mutex_);
   EMBANK_CHECK(has_ended_);
-  return source_->position();
+  return end_;
+}
+
+Status BatchSupply::failure() const {
+  const MutexLock lock(&mutex_);
+  return failure_;
 }
 
 }  // namespace embank

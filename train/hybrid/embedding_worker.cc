@@ -67,7 +67,7 @@ void EmbeddingWorker::TakeIds(Message message) {
     ++counts_.dropped_messages;
     return;
   }
-  if (is_early || buffer_.samples() + samples > plan_.buffer_samples) {
+  if (is_early) {
     counts_.refused += samples;
     return;
   }
@@ -77,7 +77,7 @@ void EmbeddingWorker::TakeIds(Message message) {
   const std::span<SampleId> ids = reply.Array<SampleId>(0);
   std::iota(ids.begin(), ids.end(), first);
   for (uint32_t place = 0; place < samples; ++place) {
-    EMBANK_CHECK(buffer_.Insert(first + place, {header.key, place}));
+    buffer_.Insert(first + place, {header.key, place});
   }
   counts_.taken += samples;
   counts_.samples_most = std::max(counts_.samples_most, buffer_.samples());
@@ -125,8 +125,9 @@ Status EmbeddingWorker::Answer(SliceKey key, Slice* slice) {
   header.samples = samples;
   header.batch_samples = slice->ids.header().batch_samples;
   Message reply = MakeVectors(header, rows_->features());
+  const std::span<SampleId> ids = reply.Array<SampleId>(0);
   for (uint32_t i = 0; i < samples; ++i) {
-    reply.Array<SampleId>(0)[i] = slice->first + places[i];
+    ids[i] = slice->first + places[i];
     slice->numbers[places[i]] = i;
   }
   if (samples > 0) {
@@ -182,7 +183,8 @@ std::vector<KeptSample> EmbeddingWorker::TakeKept(const Message& message, const 
 Status EmbeddingWorker::EndSlice(SliceKey key, Slice* slice, std::span<const KeptSample> kept,
                                  std::span<const ConstMatrix> gradients) {
   counts_.done += kept.size();
-  if (!Seeded(SeededBug::kExpiryLeaks) || !kept.empty()) {
+  const bool are_any_left = kept.size() < slice->samples;
+  if (are_any_left && (!Seeded(SeededBug::kExpiryLeaks) || !kept.empty())) {
     for (uint32_t place = 0; place < slice->samples; ++place) Lose(slice->first + place);
   }
   slice->has_ended = true;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/status_macros.h"
 #include "train/dense/slices.h"
 #include "train/hybrid/sample_id.h"
 #include "train/hybrid/sample_messages.h"
@@ -28,6 +27,11 @@ std::vector<RoleAddress> Loader::Workers() const {
   return workers;
 }
 
+Status Loader::Start() {
+  SendBatches();
+  return OkStatus();
+}
+
 Status Loader::Receive(Message message) {
   const MessageHeader& header = message.header();
   switch (header.kind) {
@@ -37,19 +41,21 @@ Status Loader::Receive(Message message) {
     case MessageKind::kProgress: {
       uint64_t& progress = progress_.at(header.from);
       progress = std::max(progress, header.number);
-      return SendBatches();
+      SendBatches();
+      return OkStatus();
     }
     case MessageKind::kEnd:
       batches_ = header.number;
-      return SendBatches();
+      SendBatches();
+      return OkStatus();
     default:
       return UnexpectedMessage(header);
   }
 }
 
-Status Loader::SendBatches() {
+void Loader::SendBatches() {
   while (!has_ended_) {
-    // It may have no space for a batch behind the end, and would not see it.
+    // It may have no space for a batch after the end, and would not see it.
     if (batches_ && next_ >= *batches_) {
       has_ended_ = true;
       break;
@@ -62,11 +68,12 @@ Status Loader::SendBatches() {
         blocked_ns_ = clock_->NowNs();
       }
       is_blocked_ = true;
-      return OkStatus();
+      return;
     }
     is_blocked_ = false;
     ClickBatch batch;
-    EMBANK_ASSIGN_OR_RETURN(const bool is_there, supply_->Take(next_, &batch));
+    bool is_there = false;
+    RunOutside([&] { is_there = supply_->Take(next_, &batch); });
     if (is_there) {
       SendIds(next_, batch);
       open_[next_].samples = std::move(batch);
@@ -76,17 +83,16 @@ Status Loader::SendBatches() {
     has_ended_ = true;
     SendEnd();
   }
-  return OkStatus();
 }
 
 void Loader::SendEnd() {
-  const DataPosition position = supply_->position();
+  const EndOfData end = supply_->end();
   for (const RoleAddress role : plan_.Roles()) {
     if (role == address()) continue;
     MessageHeader header = Header(MessageKind::kEnd, role);
     header.number = supply_->batches();
-    Message message = Message::Make(header, {sizeof(position)});
-    message.Place(0, std::span<const DataPosition>(&position, 1));
+    Message message = Message::Make(header, {sizeof(end)});
+    message.Place(0, std::span<const EndOfData>(&end, 1));
     Send(std::move(message));
   }
 }

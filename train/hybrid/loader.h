@@ -24,14 +24,21 @@ class Loader final : public Role {
     uint64_t unanswered = 0;        // samples that got no id
     uint64_t delays = 0;            // batches that waited for space
     uint64_t dropped_messages = 0;  // that came again, or too late
+
+    Counts& operator+=(const Counts& other) {
+      sent += other.sent;
+      unanswered += other.unanswered;
+      delays += other.delays;
+      dropped_messages += other.dropped_messages;
+      return *this;
+    }
   };
 
   // Supply, transport and clock outlive it.
   Loader(uint16_t number, const RolePlan& plan, BatchSupply* supply, Transport* transport,
          const Clock* clock = SteadyClock());
 
-  // The statuses of BatchSupply::Take.
-  Status Start() override { return SendBatches(); }
+  Status Start() override;
   Status Receive(Message message) override;
   // Asks workers for their progress where it has waited for space for RolePlan::retry_ns, and gives
   // up samples without an answer.
@@ -48,7 +55,7 @@ class Loader final : public Role {
     uint32_t unanswered = 0;        // slices
   };
 
-  Status SendBatches();
+  void SendBatches();
   void SendEnd();
   void SendIds(uint64_t number, const ClickBatch& batch);
   void SendSamples(const Message& sample_ids);

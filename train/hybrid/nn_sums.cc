@@ -78,6 +78,7 @@ bool NnSums::HasAll(const std::vector<Message>& messages) const {
 
 // Adds the parts of this worker, and takes the losses that came with them.
 void NnSums::AddParts(const Meeting& meeting) {
+  if (plan_.nn_workers == 1) return;
   const std::span<float> own = PartOf(own_.number);
   std::vector<float> parts;
   for (uint32_t worker = 0; worker < plan_.nn_workers; ++worker) {

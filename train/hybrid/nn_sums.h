@@ -20,7 +20,7 @@ class NnSums {
   NnSums(RoleAddress own, const RolePlan& plan, Transport* transport)
       : own_(own), plan_(plan), transport_(transport) {}
 
-  // Begins with the batch behind the last one: sends the parts of the sums to their workers, with
+  // Begins with the batch after the last one: sends the parts of the sums to their workers, with
   // the losses of the worker's slices. Both outlive the batch; `losses` has those of all slices.
   void Begin(uint32_t batch_samples, std::span<float> sums, std::span<double> losses);
   // Takes kDenseParts or kDenseSums. False: it came before.

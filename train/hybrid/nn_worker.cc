@@ -88,13 +88,13 @@ void NnWorker::TakeSamples(Message message) {
     ++counts_.dropped_messages;
     return;
   }
-  if (is_early || buffer_.samples() + header.samples > plan_.buffer_samples) {
+  if (is_early) {
     counts_.refused += header.samples;
     return;
   }
   const std::span<const SampleId> ids = message.View<SampleId>(0);
   for (uint32_t place = 0; place < ids.size(); ++place) {
-    EMBANK_CHECK(buffer_.Insert(ids[place], {key, place}));
+    buffer_.Insert(ids[place], {key, place});
   }
   counts_.taken += ids.size();
   counts_.samples_most = std::max(counts_.samples_most, buffer_.samples());
@@ -165,7 +165,10 @@ void NnWorker::Train(SliceKey key, Slice* slice) {
     }
     ++row;
   }
-  for (const SampleId id : slice->samples.View<SampleId>(0)) Lose(id);
+  const std::span<const SampleId> all = slice->samples.View<SampleId>(0);
+  if (samples.rows.size() < all.size()) {
+    for (const SampleId id : all) Lose(id);
+  }
   batch_samples_ = std::max(batch_samples_, slice->samples.header().batch_samples);
   counts_.done += samples.rows.size();
   RunSlice(key, slice, samples);
@@ -174,7 +177,7 @@ void NnWorker::Train(SliceKey key, Slice* slice) {
 }
 
 // The gradients of the vectors are written where they will be sent from. Where no sample is
-// missing, nothing of the messages is copied.
+// missing, dense features and vectors are read where they were received.
 void NnWorker::RunSlice(SliceKey key, Slice* slice, const Trained& samples) {
   const auto count = static_cast<uint32_t>(samples.rows.size());
   MessageHeader header = Header(
@@ -202,9 +205,10 @@ void NnWorker::RunSlice(SliceKey key, Slice* slice, const Trained& samples) {
     keep(&dense, samples.places);
     for (ConstMatrix& matrix : vectors) keep(&matrix, samples.rows);
     const std::span<SampleId> of_gradients = slice->gradients.Array<SampleId>(0);
+    const std::span<const float> labels = slice->samples.View<float>(1);
     for (uint32_t i = 0; i < count; ++i) {
       of_gradients[i] = ids[samples.rows[i]];
-      slice->labels.push_back(slice->samples.View<float>(1)[samples.places[i]]);
+      slice->labels.push_back(labels[samples.places[i]]);
     }
   }
   const std::vector<Matrix> gradients = VectorsOf(&slice->gradients, features_);

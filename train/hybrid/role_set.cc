@@ -77,6 +77,7 @@ Status RoleSet::AddNnWorker(uint16_t number, Transport* transport) {
 
 void RoleSet::AddTrainer(Transport* transport) {
   const RoleTraining& t = training_;
+  EMBANK_CHECK(t.trainer != nullptr && t.on_step);
   DensePass& dense = t.trainer->pass()->dense();
   const auto on_step = [&t](const RoleStep& step) {
     t.trainer->AddSteps(1);
@@ -92,11 +93,7 @@ void RoleSet::AddTrainer(Transport* transport) {
 RoleReport RoleSet::Report(const Transport& transport) const {
   RoleReport report;
   for (const Loader* const loader : loaders_) {
-    const Loader::Counts& counts = loader->counts();
-    report.loaders.sent += counts.sent;
-    report.loaders.unanswered += counts.unanswered;
-    report.loaders.delays += counts.delays;
-    report.loaders.dropped_messages += counts.dropped_messages;
+    report.loaders += loader->counts();
   }
   for (const EmbeddingWorker* const worker : embedding_workers_) {
     report.embedding_workers += worker->counts();
@@ -108,10 +105,11 @@ RoleReport RoleSet::Report(const Transport& transport) const {
   }
   report.messages = transport.counts();
   if (trainer_ != nullptr) {
-    report.position = trainer_->position();
+    report.end = trainer_->end();
     report.left_out_steps = trainer_->left_out_steps();
   }
   if (rows_ != nullptr) report.left_out_rows = rows_->left_out();
+  if (supply_ != nullptr) report.failure_of_data = supply_->failure();
   return report;
 }
 
@@ -121,17 +119,19 @@ StatusOr<RoleReport> TrainByRoles(const RoleTraining& training) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<RoleSet> set,
                           RoleSet::Make(training, roles, &boxes));
   // The trainer is the last role, and has the thread of the caller.
-  const std::unique_ptr<Executor> executor = MakeThreadPool(1);
-  std::vector<std::unique_ptr<JoinedThread>> threads;
+  const std::unique_ptr<Executor> own = training.executor == nullptr ? MakeThreadPool(1) : nullptr;
+  Executor* const executor = own != nullptr ? own.get() : training.executor;
   std::vector<Status> statuses(roles.size());
+  std::vector<std::unique_ptr<JoinedThread>> threads;  // they write the statuses
   for (size_t i = 0; i < roles.size(); ++i) {
     const auto run = [&, i] { statuses[i] = boxes.Run(set->roles()[i].get()); };
     if (i + 1 == roles.size()) {
       run();
       continue;
     }
-    // A role without a thread has disappeared for the others.
     threads.push_back(executor->MakeThread(run));
+    if (threads.back() != nullptr) continue;
+    boxes.Fail(roles[i], UnavailableError("the system refuses a thread"));
   }
   threads.clear();
   EMBANK_RETURN_IF_ERROR(statuses.back());
@@ -140,6 +140,7 @@ StatusOr<RoleReport> TrainByRoles(const RoleTraining& training) {
 }
 
 StatusOr<RoleReport> TrainByRoleRanks(const RoleTraining& training, Exchange* exchange) {
+  EMBANK_CHECK(training.plan.embedding_workers == 1);
   RoundTransport transport(training.plan, exchange);
   const StatusOr<std::unique_ptr<RoleSet>> set =
       RoleSet::Make(training, RoundTransport::RolesOf(training.plan, exchange->rank()), &transport);

@@ -11,6 +11,7 @@
 
 #include "base/status_or.h"
 #include "base/threads/clock.h"
+#include "base/threads/executor.h"
 #include "train/hybrid/batch_supply.h"
 #include "train/hybrid/dense_model.h"
 #include "train/hybrid/embedding_worker.h"
@@ -35,9 +36,10 @@ struct RoleTraining {
   ClickSource* source = nullptr;  // where loaders are; it is at the first batch
   uint64_t batches_max = UINT64_MAX;
   std::function<bool()> wants_end = nullptr;
-  TrainerRole::OnStep on_step = nullptr;  // on the thread of the trainer
+  TrainerRole::OnStep on_step;  // on the thread of the trainer; where that is, it is not empty
   uint64_t time_limit_ns = 60'000'000'000;
   const Clock* clock = SteadyClock();
+  Executor* executor = nullptr;  // of the threads of roles; nullptr: one of its own
 };
 
 // The work of all roles.
@@ -49,7 +51,8 @@ struct RoleReport {
   uint64_t samples_buffered = 0;  // in all buffers
   uint64_t left_out_rows = 0;     // steps of rows, because their sums were not finite
   uint64_t left_out_steps = 0;    // of the dense parameters, for the same reason
-  DataPosition position;          // of the data at the end, where the trainer is
+  EndOfData end;                  // where the trainer is
+  Status failure_of_data;         // where loaders are: the statuses of ClickSource::Next
 };
 
 class RoleSet {
@@ -83,9 +86,10 @@ class RoleSet {
 };
 
 // Trains all batches of the source with a thread for each role. Afterwards rows, weights and the
-// number of steps of the trainer are those of the last batch. The statuses of RoleSet::Make; the
-// first failure of a role, with its name: then weights are those of the beginning, and the trainer
-// is of no more use.
+// number of steps of the trainer are those of the last batch, also where a read of the data has
+// failed (RoleReport::failure_of_data). The statuses of RoleSet::Make; the first failure of a role,
+// with its name: then weights are those of the beginning, and the trainer is of no more use.
+// UNAVAILABLE: the system refuses a thread.
 StatusOr<RoleReport> TrainByRoles(const RoleTraining& training);
 // The same where each role is a rank (train/roles/round_transport.h). All ranks call it, with equal
 // plans, one embedding worker, and what their own roles need. The report has the roles of the rank.

@@ -10,7 +10,7 @@
 namespace embank {
 namespace {
 
-// The map grows where a limit is larger.
+// The map grows beyond it.
 constexpr uint64_t kReservedMax = uint64_t{1} << 16;
 
 }  // namespace
@@ -26,18 +26,14 @@ struct SampleBuffer::Map {
   std::atomic<uint64_t> samples{0};
 };
 
-SampleBuffer::SampleBuffer(uint64_t samples_max)
-    : samples_max_(samples_max), map_(std::make_unique<Map>(std::min(samples_max, kReservedMax))) {}
+SampleBuffer::SampleBuffer(uint64_t samples)
+    : map_(std::make_unique<Map>(std::min(samples, kReservedMax))) {}
 
 SampleBuffer::~SampleBuffer() = default;
 
-bool SampleBuffer::Insert(SampleId id, const SamplePlace& place) {
-  if (map_->samples.fetch_add(1, std::memory_order_relaxed) >= samples_max_) {
-    map_->samples.fetch_sub(1, std::memory_order_relaxed);
-    return false;
-  }
+void SampleBuffer::Insert(SampleId id, const SamplePlace& place) {
   EMBANK_CHECK(map_->places.insert(id, place));
-  return true;
+  map_->samples.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::optional<SamplePlace> SampleBuffer::Find(SampleId id) const {

@@ -1,4 +1,5 @@
-// The samples that a worker waits for, by id: a concurrent map with a limit.
+// The samples that a worker waits for, by id: a concurrent map. The windows of workers are its
+// limit (slice_window.h).
 #ifndef EMBANK_TRAIN_HYBRID_SAMPLE_BUFFER_H_
 #define EMBANK_TRAIN_HYBRID_SAMPLE_BUFFER_H_
 
@@ -20,11 +21,12 @@ struct SamplePlace {
 // Thread-safe.
 class SampleBuffer {
  public:
-  explicit SampleBuffer(uint64_t samples_max);
+  // The samples that it has memory for at once; it grows.
+  explicit SampleBuffer(uint64_t samples);
   ~SampleBuffer();
 
-  // Adds a sample. False: the buffer is full. Stops the process if the id is there already.
-  bool Insert(SampleId id, const SamplePlace& place);
+  // Adds a sample. Stops the process if the id is there already.
+  void Insert(SampleId id, const SamplePlace& place);
   std::optional<SamplePlace> Find(SampleId id) const;
   // Removes a sample, and returns its place if it was there: one of several calls gets it.
   std::optional<SamplePlace> Take(SampleId id);
@@ -35,7 +37,6 @@ class SampleBuffer {
  private:
   struct Map;
 
-  const uint64_t samples_max_;
   const std::unique_ptr<Map> map_;
 };
 

@@ -22,7 +22,7 @@ ClickBatch SamplesAt(const Message& ids, std::span<const uint32_t> places);
 // The bytes of the id features of samples.
 uint64_t IdBytesOf(const ClickBatch& batch);
 
-// A message of so many samples as the header has, with a vector for each sample and feature, or a
+// A message of as many samples as the header has, with a vector for each sample and feature, or a
 // gradient of it: kVectors, kGradients. The caller writes it.
 Message MakeVectors(MessageHeader header, std::span<const PooledFeature> features);
 std::vector<Matrix> VectorsOf(Message* message, std::span<const PooledFeature> features);

@@ -41,7 +41,7 @@ Status TrainerRole::Receive(Message message) {
       return OkStatus();
     case MessageKind::kEnd:
       batches_ = header.number;
-      position_ = message.View<DataPosition>(0)[0];
+      end_ = message.View<EndOfData>(0)[0];
       return OkStatus();
     default:
       return UnexpectedMessage(header);
@@ -80,7 +80,7 @@ void TrainerRole::TakeResults(Message message) {
     step.loss = SumSlices(losses) / std::max(1u, samples);
     results_.erase(results_.begin());
     ++steps_;
-    on_step_(step);
+    RunOutside([&] { on_step_(step); });
   }
 }
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "train/hybrid/batch_supply.h"
 #include "train/roles/message.h"
 #include "train/roles/role.h"
-#include "train/samples/data_position.h"
 
 namespace embank {
 
@@ -29,8 +29,8 @@ class TrainerRole final : public Role {
  public:
   using OnStep = std::function<void(const RoleStep& step)>;
 
-  // Weights and optimizer state, with which so many steps were made before; they and the transport
-  // outlive it. `on_step` is called for each batch, in order.
+  // Weights and optimizer state, and the number of steps before; they and the transport
+  // outlive it. `on_step` is called for each batch, in order; it may wait, as for a terminal.
   TrainerRole(const RolePlan& plan, std::array<std::span<float>, 2> parameters,
               uint64_t steps_before, OnStep on_step, Transport* transport)
       : Role({RoleKind::kTrainer, 0}, transport),
@@ -47,8 +47,8 @@ class TrainerRole final : public Role {
   uint64_t steps() const { return steps_; }
   // Those among them that left the dense parameters as they were, when it is done.
   uint64_t left_out_steps() const { return left_out_steps_; }
-  // The position of the data behind them, when it is done.
-  const DataPosition& position() const { return position_; }
+  // The end of the data, when it is done.
+  const EndOfData& end() const { return end_; }
 
  private:
   void TakeResults(Message message);
@@ -62,7 +62,7 @@ class TrainerRole final : public Role {
   uint64_t steps_ = 0;
   uint64_t left_out_steps_ = 0;
   std::optional<uint64_t> batches_;
-  DataPosition position_;
+  EndOfData end_;
   bool has_parameters_ = false;
 };
 

@@ -19,8 +19,9 @@ namespace embank {
 // Thread-safe.
 class Mailboxes final : public Transport {
  public:
-  // A role that does not look for messages for so long has disappeared, and the job ends. The clock
-  // outlives it.
+  // A role that does not look for messages within the time limit has disappeared, and the job ends.
+  // The limit counts from the first call of Run on, and not while a role waits for something that
+  // is no role, or while the whole process is stopped. The clock outlives it.
   Mailboxes(std::span<const RoleAddress> roles, uint64_t time_limit_ns,
             const Clock* clock = SteadyClock());
 
@@ -28,12 +29,18 @@ class Mailboxes final : public Transport {
   // job: the first failure of any role, with its name. UNAVAILABLE: a role has disappeared, or its
   // thread has thrown.
   Status Run(Role* role);
+  // Ends the job: a role has failed. Its name is in the message.
+  void Fail(RoleAddress role, const Status& status);
+
+  void SetWaitsOutside(RoleAddress role, bool waits) override;
 
  private:
   struct Box {
     std::deque<Message> messages;
     ConditionVariable changed;
     uint64_t looked_ns = 0;
+    uint64_t checked_ns = 0;  // when its role looked at the others
+    bool waits_outside = false;
     bool has_ended = false;
   };
 
@@ -41,14 +48,16 @@ class Mailboxes final : public Transport {
   // Takes the next message, or none where there is none for a while. The status of the job.
   StatusOr<Message> Next(RoleAddress role);
   Status RunToEnd(Role* role);
-  void CheckOthers(uint64_t now_ns) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Fail(const Status& status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookAtOthers(uint64_t waited_ns, uint64_t now_ns) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetLooked(uint64_t now_ns) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetFailure(const Status& status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t time_limit_ns_;
   const Clock* const clock_;
   Mutex mutex_;
   std::map<RoleAddress, Box> boxes_ EMBANK_GUARDED_BY(mutex_);
   Status failure_ EMBANK_GUARDED_BY(mutex_);
+  bool has_begun_ EMBANK_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace embank

@@ -32,12 +32,6 @@ Message Message::Make(MessageHeader header, std::span<const uint64_t> array_byte
   return message;
 }
 
-void Message::Remake(MessageHeader header, std::span<const uint64_t> array_bytes) {
-  EMBANK_CHECK(data_ != nullptr && BytesOf(array_bytes) <= this->header().bytes);
-  Lay(header, array_bytes);
-  copied_bytes_ = 0;
-}
-
 // The padding between arrays is 0, so that no byte of an earlier message travels.
 void Message::Lay(MessageHeader header, std::span<const uint64_t> array_bytes) {
   header.arrays = static_cast<uint32_t>(array_bytes.size());
@@ -77,14 +71,6 @@ StatusOr<Message> Message::Received(std::shared_ptr<MessageMemory> memory,
     if (!is_inside) return NoMessage("an array at byte", entry.begin, bytes.size());
   }
   return message;
-}
-
-Message Message::Copy() const {
-  Message copy;
-  copy.memory_ = std::make_shared<MessageMemory>(header().bytes);
-  copy.data_ = copy.memory_->data();
-  std::memcpy(copy.data_, data_, header().bytes);
-  return copy;
 }
 
 }  // namespace embank

@@ -39,7 +39,7 @@ enum class MessageKind : uint32_t {
   kProgress,     // worker -> loader: `number` batches are done
   kAskProgress,  // loader -> worker: there are `number` batches at least
   kRowsStepped,  // between embedding workers: rows of `number` batches were stepped
-  kEnd,          // loader -> all: the data have `number` batches: [the position behind them]
+  kEnd,          // loader -> all: the data have `number` batches: [EndOfData]
   kCount,
 };
 
@@ -78,14 +78,10 @@ class Message {
     return Make(header, std::span(array_bytes.begin(), array_bytes.size()));
   }
   static uint64_t BytesOf(std::span<const uint64_t> array_bytes);
-  // Makes a message anew in the memory of this one, which is large enough.
-  void Remake(MessageHeader header, std::span<const uint64_t> array_bytes);
   // Views the message at the beginning of received bytes, which are in `memory`, at a multiple of
   // kMessageAlignment. DATA_LOSS: they are no message.
   static StatusOr<Message> Received(std::shared_ptr<MessageMemory> memory,
                                     std::span<std::byte> bytes);
-  // Copies all bytes.
-  Message Copy() const;
 
   explicit operator bool() const { return data_ != nullptr; }
   const MessageHeader& header() const { return *reinterpret_cast<const MessageHeader*>(data_); }

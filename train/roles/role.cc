@@ -1,7 +1,12 @@
 #include "train/roles/role.h"
 
+#include <exception>
+#include <new>
 #include <numeric>
 #include <utility>
+
+#include "base/no_throw_status.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
@@ -38,6 +43,20 @@ MessageCounts Transport::counts() const {
   }
   counts.copied_bytes = copied_bytes_.load(std::memory_order_relaxed);
   return counts;
+}
+
+Status CallRole(const Role& role, FunctionRef<Status()> call) {
+  Status status;
+  try {
+    status = call();
+  } catch (const std::bad_alloc&) {
+    status = NoThrowStatus(StatusCode::kResourceExhausted, [] { return "no memory"; });
+  } catch (const std::exception& error) {
+    status = NoThrowStatus(StatusCode::kUnavailable, [&] { return error.what(); });
+  }
+  if (status.ok()) return status;
+  return NoThrowStatus(status.code(),
+                       [&] { return StrCat(TextOf(role.address()), ": ", status.message()); });
 }
 
 }  // namespace embank

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "train/roles/message.h"
 #include "train/roles/role_plan.h"
@@ -36,8 +37,11 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
-  // Sends a message to the role of its header, and counts it. Never waits. Thread-safe.
+  // Sends a message to the role of its header, and counts it. Never waits.
   void Send(Message message);
+  // Says whether a role waits for something that is no role, such as the lines of a pipe: the time
+  // limit of the transport does not count meanwhile.
+  virtual void SetWaitsOutside(RoleAddress /*role*/, bool /*waits*/) {}
 
   // So far.
   MessageCounts counts() const;
@@ -87,6 +91,12 @@ class Role {
     return header;
   }
   void Send(Message message) { transport_->Send(std::move(message)); }
+  // Runs a body that may wait for something that is no role.
+  void RunOutside(FunctionRef<void()> body) {
+    transport_->SetWaitsOutside(address_, true);
+    body();
+    transport_->SetWaitsOutside(address_, false);
+  }
   // Sends a message without arrays.
   void SendNumber(MessageKind kind, RoleAddress to, uint64_t number) {
     MessageHeader header = Header(kind, to);
@@ -98,6 +108,10 @@ class Role {
   const RoleAddress address_;
   Transport* const transport_;
 };
+
+// Returns the status of a call of a role. A failure has its name, and an exception is one:
+// RESOURCE_EXHAUSTED where there is no memory, else UNAVAILABLE.
+Status CallRole(const Role& role, FunctionRef<Status()> call);
 
 }  // namespace embank
 

@@ -59,6 +59,12 @@ Status Validate(const RolePlan& plan) {
                                        " slices of a batch; slices / NN workers must "
                                        "be 1, 2, 4 or another power of two"));
   }
+  const uint64_t most = plan.batch * RolePlan::kBufferedBatchesMax;
+  if (plan.buffer_samples > most) {
+    return InvalidArgumentError(StrCat("buffer of samples: it holds ", plan.buffer_samples,
+                                       "; it must hold at most ", RolePlan::kBufferedBatchesMax,
+                                       " batches, which have ", most));
+  }
   if (plan.buffer_samples >= plan.batch) return OkStatus();
   return InvalidArgumentError(StrCat("buffer of samples: it holds ", plan.buffer_samples,
                                      "; it must hold a batch, which has ", plan.batch));

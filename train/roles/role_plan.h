@@ -27,6 +27,7 @@ std::string TextOf(RoleAddress role);
 struct SliceKey {
   uint64_t batch = 0;
   uint32_t slice = 0;
+  uint32_t unused = 0;  // it is a part of messages, and has no byte without a name
 
   auto operator<=>(const SliceKey&) const = default;
 };
@@ -35,6 +36,7 @@ struct RolePlan {
   static constexpr uint32_t kRolesMax = 256;  // of a kind
   // A buffer has two batches while rows of the first are stepped, and two on their way.
   static constexpr uint64_t kBufferedBatches = 4;
+  static constexpr uint64_t kBufferedBatchesMax = 1024;
 
   uint32_t loaders = 1;
   uint32_t embedding_workers = 1;
@@ -67,7 +69,7 @@ struct RolePlan {
 };
 
 // INVALID_ARGUMENT: a number of roles is 0, above kRolesMax, or does not suit the slices; or the
-// buffer holds no batch.
+// buffer holds no batch, or more than kBufferedBatchesMax.
 Status Validate(const RolePlan& plan);
 
 }  // namespace embank

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -22,7 +20,11 @@ struct alignas(kExchangeUnitBytes) RoundTransport::RoundHeader {
 };
 
 RoundTransport::RoundTransport(const RolePlan& plan, Exchange* exchange)
-    : plan_(plan), exchange_(exchange), sent_(exchange->ranks()) {
+    : plan_(plan),
+      exchange_(exchange),
+      sent_(exchange->ranks()),
+      sent_headers_(exchange->ranks()),
+      received_headers_(exchange->ranks()) {
   EMBANK_CHECK(exchange->ranks() == RanksOf(plan));
 }
 
@@ -60,6 +62,15 @@ void RoundTransport::Deliver(Message message) {
   }
 }
 
+RoundTransport::~RoundTransport() = default;
+
+Status RoundTransport::Start(std::span<const std::unique_ptr<Role>> roles) {
+  for (const auto& role : roles) {
+    EMBANK_RETURN_IF_ERROR(CallRole(*role, [&] { return role->Start(); }));
+  }
+  return OkStatus();
+}
+
 // Gives the roles of this rank all that has come.
 Status RoundTransport::React(std::span<const std::unique_ptr<Role>> roles) {
   while (!received_.empty()) {
@@ -68,15 +79,10 @@ Status RoundTransport::React(std::span<const std::unique_ptr<Role>> roles) {
     const auto role = std::ranges::find_if(
         roles, [&](const auto& one) { return one->address() == message.header().to; });
     EMBANK_CHECK(role != roles.end());
-    const Status status = (*role)->Receive(std::move(message));
-    if (!status.ok()) {
-      return Status(status.code(), StrCat(TextOf((*role)->address()), ": ", status.message()));
-    }
+    EMBANK_RETURN_IF_ERROR(CallRole(**role, [&] { return (*role)->Receive(std::move(message)); }));
   }
   for (const auto& role : roles) {
-    const Status status = role->Tick();
-    if (status.ok()) continue;
-    return Status(status.code(), StrCat(TextOf(role->address()), ": ", status.message()));
+    EMBANK_RETURN_IF_ERROR(CallRole(*role, [&] { return role->Tick(); }));
   }
   return OkStatus();
 }
@@ -92,7 +98,6 @@ Status RoundTransport::WithRoles(const Status& status) const {
 
 Status RoundTransport::RunRound(const Status& own, bool is_done, bool* is_last) {
   const uint32_t ranks = exchange_->ranks();
-  std::vector<RoundHeader> sent(ranks), received(ranks);
   std::vector<ExchangePart> parts;
   std::vector<uint64_t> sent_bytes(ranks), received_bytes(ranks);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -101,15 +106,18 @@ Status RoundTransport::RunRound(const Status& own, bool is_done, bool* is_last) 
     parts.push_back({rank * sizeof(RoundHeader), sizeof(RoundHeader)});
   }
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    sent[rank] = {
+    sent_headers_[rank] = {
         .bytes = sent_bytes[rank], .is_done = is_done ? 1u : 0u, .has_failed = own.ok() ? 0u : 1u};
   }
-  EMBANK_RETURN_IF_ERROR(exchange_->Run({reinterpret_cast<const std::byte*>(sent.data()), parts},
-                                        {reinterpret_cast<std::byte*>(received.data()), parts}));
-  for (uint32_t rank = 0; rank < ranks; ++rank) received_bytes[rank] = received[rank].bytes;
+  EMBANK_RETURN_IF_ERROR(
+      exchange_->Run({reinterpret_cast<const std::byte*>(sent_headers_.data()), parts},
+                     {reinterpret_cast<std::byte*>(received_headers_.data()), parts}));
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    received_bytes[rank] = received_headers_[rank].bytes;
+  }
   const auto has_failed = [](const RoundHeader& header) { return header.has_failed != 0; };
-  if (std::ranges::any_of(received, has_failed)) return Agree(exchange_, own);
-  *is_last = std::ranges::all_of(received, [](const auto& h) { return h.is_done != 0; });
+  if (std::ranges::any_of(received_headers_, has_failed)) return Agree(exchange_, own);
+  *is_last = std::ranges::all_of(received_headers_, [](const auto& h) { return h.is_done != 0; });
   return *is_last ? OkStatus() : ExchangeMessages(sent_bytes, received_bytes);
 }
 
@@ -130,31 +138,23 @@ Status RoundTransport::ExchangeMessages(std::span<const uint64_t> sent_bytes,
     parts.push_back({end, received_bytes[rank]});
     end += received_bytes[rank];
   }
-  const auto memory = std::make_shared<MessageMemory>(std::max<uint64_t>(end, kMessageAlignment));
-  EMBANK_RETURN_IF_ERROR(exchange_->Run(sent_buffer_.source(), {memory->data(), parts}));
-  for (std::span<std::byte> bytes = {memory->data(), end}; !bytes.empty();) {
-    EMBANK_ASSIGN_OR_RETURN(Message message, Message::Received(memory, bytes));
+  received_memory_ = std::make_shared<MessageMemory>(std::max<uint64_t>(end, kMessageAlignment));
+  std::byte* const received = received_memory_->data();
+  EMBANK_RETURN_IF_ERROR(exchange_->Run(sent_buffer_.source(), {received, parts}));
+  for (std::span<std::byte> bytes = {received, end}; !bytes.empty();) {
+    EMBANK_ASSIGN_OR_RETURN(Message message, Message::Received(received_memory_, bytes));
     bytes = bytes.subspan(message.bytes().size());
     received_.push_back(std::move(message));
   }
+  received_memory_.reset();
   return OkStatus();
 }
 
 Status RoundTransport::Run(std::span<const std::unique_ptr<Role>> roles) {
-  Status own;
+  Status own = Start(roles);
   bool is_last = false;
-  bool has_started = false;
   while (!is_last) {
-    try {
-      if (!std::exchange(has_started, true)) {
-        for (const auto& role : roles) own.Update(role->Start());
-      }
-      if (own.ok()) own = React(roles);
-    } catch (const std::bad_alloc&) {
-      own = ResourceExhaustedError("no memory");
-    } catch (const std::exception& error) {
-      own = UnavailableError(error.what());
-    }
+    if (own.ok()) own = React(roles);
     const bool is_done = received_.empty() && std::ranges::all_of(roles, [](const auto& role) {
                            return role->is_done();
                          });

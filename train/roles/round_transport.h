@@ -13,6 +13,7 @@
 #include "train/ranks/exchange.h"
 #include "train/ranks/part_buffer.h"
 #include "train/roles/message.h"
+#include "train/roles/message_memory.h"
 #include "train/roles/role.h"
 #include "train/roles/role_plan.h"
 
@@ -23,6 +24,7 @@ class RoundTransport final : public Transport {
  public:
   // The job has as many ranks as RanksOf. The exchange outlives it.
   RoundTransport(const RolePlan& plan, Exchange* exchange);
+  ~RoundTransport() override;
 
   // Loaders, embedding workers and NN workers have a rank each, in this order. The trainer is
   // beside the first embedding worker, which has the store.
@@ -41,6 +43,7 @@ class RoundTransport final : public Transport {
   struct RoundHeader;
 
   void Deliver(Message message) override;
+  static Status Start(std::span<const std::unique_ptr<Role>> roles);
   Status React(std::span<const std::unique_ptr<Role>> roles);
   // Sets whether the round is the last one.
   Status RunRound(const Status& own, bool is_done, bool* is_last);
@@ -51,7 +54,10 @@ class RoundTransport final : public Transport {
   Exchange* const exchange_;
   std::vector<std::vector<Message>> sent_;  // to each rank
   std::deque<Message> received_;
+  // Under MPI other ranks may still read and write these after a failure.
+  std::vector<RoundHeader> sent_headers_, received_headers_;
   PartBuffer sent_buffer_;
+  std::shared_ptr<MessageMemory> received_memory_;
 };
 
 }  // namespace embank
