@@ -53,16 +53,21 @@ Status SetNumber(std::string_view option, const char* word, RankSchedulesOptions
   if (*word == '\0' || *end != '\0' || !(number >= 0.0 && number <= kNumberMax)) {
     return InvalidArgumentError(StrCat(option, " is ", word, "; it must be 0 to ", kNumberMax));
   }
-  const auto whole = static_cast<uint32_t>(number);
   for (size_t i = 0; i < kStepStages; ++i) {
     if (option != kStageOptions[i]) continue;
     options->times[i] = static_cast<uint64_t>(std::llround(number * 1e6));
     return OkStatus();
   }
+  const auto whole = static_cast<uint32_t>(number);
+  if (static_cast<double>(whole) != number) {
+    return InvalidArgumentError(StrCat(option, " is ", word, "; it must be a whole number"));
+  }
   if (option == "--staleness") {
     options->staleness = whole;
   } else if (option == "--buckets" && whole > 0) {
     options->buckets = whole;
+  } else if (option == "--buckets") {
+    return InvalidArgumentError("--buckets is 0; it must be at least 1");
   } else if (option == "--deterministic") {
     options->is_deterministic = whole > 0;
   } else {

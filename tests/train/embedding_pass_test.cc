@@ -417,7 +417,9 @@ void NotFiniteTest::LeavesRowsAsTheyAre(size_t bad_feature) {
   const std::vector<Pack> packs = PlanPacks(traffic_);
   const auto left_out = [&] {
     uint64_t sum = 0;
-    for (const std::unique_ptr<Rank>& rank : ranks_) sum += rank->pass->left_out();
+    for (const std::unique_ptr<Rank>& rank : ranks_) {
+      sum += rank->rows->left_out() + rank->pass->StepsWith(Outcome::kNotFinite);
+    }
     return sum;
   };
   // Steps id 7 with 1 in each feature, and with `gradient` in the bad one, in its first slice or in

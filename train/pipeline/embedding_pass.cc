@@ -272,10 +272,6 @@ bool EmbeddingPass::AreSumsFinite() const {
   return are_finite;
 }
 
-uint64_t EmbeddingPass::left_out() const {
-  return rows_->left_out() + StepsWith(Outcome::kNotFinite);
-}
-
 uint64_t EmbeddingPass::StepsWith(Outcome outcome) const {
   uint64_t steps = 0;
   std::unordered_set<const Table*> counted;

@@ -52,9 +52,6 @@ class EmbeddingPass {
   void SumGradients(const Pack& pack, uint32_t slice);
   // Whether all sums of the batch are finite, after SumGradients of all packs and slices.
   bool AreSumsFinite() const;
-  // The number of ids that were left out because a sum or a step was not finite; an id counts once
-  // for each slice of a step in which its sums are, and once for its step.
-  uint64_t left_out() const;
   // The steps of rows of its tables that had this outcome; where ranks make the same ones, the
   // first one counts them. Passes of the same tables have the same steps.
   uint64_t StepsWith(Outcome outcome) const;
