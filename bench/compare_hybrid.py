@@ -4,6 +4,9 @@ drop      the AUC that lost updates cost, over seeds
 auc       the AUC that staleness costs, over seeds
 waits     a step with waits of 10 ms in rows, beside dense work
 schedules the schedules of a step of two ranks with waits, beside the simulator
+ssd       staleness where rows come from an SSD
+links     staleness where rows come from another process
+roles     the rate of a training by roles
 simulate  four schedules of a step, by the simulator
 torch     the time to an AUC beside PyTorch (bench/peers/compare_auc_time.py)
 
@@ -12,13 +15,14 @@ Each part can be asked for alone.
 import argparse
 import json
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-PARTS = ('drop', 'auc', 'waits', 'schedules', 'simulate', 'torch')
+PARTS = ('drop', 'auc', 'waits', 'schedules', 'ssd', 'links', 'roles', 'simulate', 'torch')
 WAIT_BATCH = 64
 SCHEDULE_BATCH = 1024
 SCHEDULE_BUCKETS = 2  # of rmc2
@@ -33,30 +37,43 @@ SHARES = (0.001, 0.01, 0.1)
 STALENESS = ((1, 0.5), (4, 1.0), (16, 0.5), (50, 0.5))
 
 
+MPIRUN = ('mpirun', '--allow-run-as-root', '--oversubscribe', '-n', 2)
+SSD_BATCH, SSD_SAMPLES, SSD_DRAM_SHARE = 1024, 400_000, 0.25
+SSD_ROW_BYTES = 144  # of dim 16 with Adagrad: header, vector, state
+LINK_STEPS, LINK_BATCH = 200, 1024
+STALE = (0, 1, 4)
+ROLE_WAYS = (('one process', ()), ('1,1,1', ('--roles', '1,1,1')), ('1,2,2', ('--roles', '1,2,2')))
+
+
+def figures_of(options, *words) -> dict:
+    """Runs embank-train, behind the words of a launcher, and returns the figures of its --json."""
+    figures = pathlib.Path(options.work) / 'figures.json'
+    launcher = words[0] if words and isinstance(words[0], tuple) else ()
+    words = words[1:] if launcher else words
+    command = [*launcher, f'{options.build}/bin/embank-train', *words, '--json', figures]
+    ended = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                           text=True, check=False)
+    if ended.returncode != 0:
+        sys.exit(f'{" ".join(map(str, command))} failed: {ended.stderr}')
+    return json.loads(figures.read_text(encoding='utf-8'))
+
+
 class Trainings:
     """Trainings of generated data, each of which is made once."""
 
     def __init__(self, options):
         self.options = options
-        self.figures = pathlib.Path(options.work) / 'figures.json'
         self.known = {}
 
     def run(self, seed: int, more: tuple = ()) -> dict:
         if (seed, more) in self.known:
             return self.known[seed, more]
         options = self.options
-        command = [f'{options.build}/bin/embank-train', '--model', 'dlrm', '--generate',
-                   'criteo-kaggle', '--divisor', options.divisor, '--samples', options.samples,
-                   '--eval-samples', options.eval_samples, '--batch', options.batch,
-                   '--dense-rate', options.dense_rate, '--seed', seed, '--json', self.figures,
-                   *more]
-        ended = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE, text=True, check=False)
-        if ended.returncode != 0:
-            sys.exit(f'{" ".join(map(str, command))} failed: {ended.stderr}')
-        figures = json.loads(self.figures.read_text(encoding='utf-8'))
-        self.known[seed, more] = figures
-        return figures
+        self.known[seed, more] = figures_of(
+            options, '--model', 'dlrm', '--generate', 'criteo-kaggle', '--divisor',
+            options.divisor, '--samples', options.samples, '--eval-samples', options.eval_samples,
+            '--batch', options.batch, '--dense-rate', options.dense_rate, '--seed', seed, *more)
+        return self.known[seed, more]
 
     def print_shape(self):
         options = self.options
@@ -113,17 +130,11 @@ def measure_auc(trainings: Trainings):
 
 
 def train_ms(options, more: tuple) -> float:
-    """Milliseconds of a step, of those behind the first ones."""
-    figures = pathlib.Path(options.work) / 'waits.json'
-    command = [f'{options.build}/bin/embank-train', '--model', 'ffnn', '--dim', 4, '--generate',
-               'criteo-kaggle', '--divisor', 5000, '--samples', 60 * WAIT_BATCH, '--batch',
-               WAIT_BATCH, '--slices', 2, '--warmup-steps', 5, '--untimed-steps', 20, '--threads',
-               1, '--json', figures, *more]
-    ended = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                           text=True, check=False)
-    if ended.returncode != 0:
-        sys.exit(f'{" ".join(map(str, command))} failed: {ended.stderr}')
-    of_run = json.loads(figures.read_text(encoding='utf-8'))
+    """Milliseconds of a step, of those after the first ones."""
+    of_run = figures_of(
+        options, '--model', 'ffnn', '--dim', 4, '--generate', 'criteo-kaggle', '--divisor', 5000,
+        '--samples', 60 * WAIT_BATCH, '--batch', WAIT_BATCH, '--slices', 2, '--warmup-steps', 5,
+        '--untimed-steps', 20, '--threads', 1, *more)
     return 1000.0 * WAIT_BATCH / of_run['samples_per_second']
 
 
@@ -146,16 +157,10 @@ def measure_waits(options):
 
 def schedule_run(options, more: tuple) -> dict:
     """Milliseconds of a step of two ranks, and of its parts on rank 0."""
-    figures = pathlib.Path(options.work) / 'schedule.json'
-    command = [f'{options.build}/bin/embank-train', '--model', 'rmc2', '--generate',
-               'criteo-kaggle', '--divisor', 1000, '--samples', 120 * SCHEDULE_BATCH, '--batch',
-               SCHEDULE_BATCH, '--warmup-steps', 5, '--untimed-steps', 20, '--threads', 1,
-               '--ranks', 2, '--json', figures, *more]
-    ended = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                           text=True, check=False)
-    if ended.returncode != 0:
-        sys.exit(f'{" ".join(map(str, command))} failed: {ended.stderr}')
-    of_run = json.loads(figures.read_text(encoding='utf-8'))
+    of_run = figures_of(
+        options, '--model', 'rmc2', '--generate', 'criteo-kaggle', '--divisor', 1000, '--samples',
+        120 * SCHEDULE_BATCH, '--batch', SCHEDULE_BATCH, '--warmup-steps', 5, '--untimed-steps',
+        20, '--threads', 1, '--ranks', 2, *more)
     steps = 100
     parts = {name: 1000.0 * value / steps for name, value in of_run['seconds'].items()}
     parts['link'] = 1000.0 * of_run['link_seconds'] / steps
@@ -203,6 +208,74 @@ def measure_schedules(options):
     print(f'| async | {simulated[3]:.1f} | | |')
 
 
+def measure_ssd(options):
+    """The second half of a log whose first half has made the rows, a quarter of them in DRAM."""
+    path = pathlib.Path(options.work) / 'ssd'
+    log = ('--model', 'dlrm', '--generate', 'criteo-kaggle', '--divisor', 10, '--samples',
+           SSD_SAMPLES, '--batch', SSD_BATCH, '--path', path)
+    half = SSD_SAMPLES // SSD_BATCH // 2
+    shutil.rmtree(path, ignore_errors=True)
+    made = figures_of(options, *log, '--steps', half)
+    rows = sum(made['rows'].values())
+    mib = max(1, round(SSD_DRAM_SHARE * rows * SSD_ROW_BYTES / 2**20))
+    print(f'{rows:,} rows of {SSD_ROW_BYTES} bytes, {mib} MiB of DRAM')
+    kept = path.with_suffix('.kept')
+    shutil.rmtree(kept, ignore_errors=True)
+    path.rename(kept)
+    rates = {f'staleness {staleness}': [] for staleness in STALE}
+    for _ in range(options.rounds):
+        for staleness in STALE:
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(kept, path)
+            trace = pathlib.Path(options.work) / f'ssd-{staleness}.svg'
+            rates[f'staleness {staleness}'].append(figures_of(
+                options, *log, '--resume', '--dram-mib', mib, '--staleness', staleness, '--trace',
+                trace))
+    print_ways(rates)
+
+
+def print_ways(rates: dict):
+    """A row for each way of training: its rate, and the rate by that of the first one."""
+    base = None
+    print('| training | samples/s | of the first | rows read from logs a step |')
+    print('| --- | ---: | ---: | ---: |')
+    for name, runs in rates.items():
+        rate = statistics.median(run['samples_per_second'] for run in runs)
+        base = base or rate
+        read = statistics.median(run['rows_read_per_step'] for run in runs)
+        print(f'| {name} | {rate:,.0f} | {rate / base:.2f} | {read:,.0f} |', flush=True)
+
+
+def measure_ways(options, ways: tuple):
+    """Trainings in turns, each by its words."""
+    rates = {name: [] for name, _ in ways}
+    for _ in range(options.rounds):
+        for name, words in ways:
+            rates[name].append(figures_of(options, *words))
+    print_ways(rates)
+
+
+def measure_links(options):
+    """Two ranks under mpirun, with a thread each for its slices."""
+    words = ('--model', 'rmc2', '--generate', 'criteo-kaggle', '--divisor', 100, '--samples',
+             LINK_STEPS * LINK_BATCH, '--batch', LINK_BATCH, '--untimed-steps', LINK_STEPS // 4,
+             '--threads', 1)
+    ways = [('one process, 2 threads', (*words[:-1], 2))]
+    for staleness in STALE:
+        trace = ('--trace', pathlib.Path(options.work) / f'links-{staleness}.svg')
+        ways.append((f'2 ranks, staleness {staleness}',
+                     (MPIRUN, *words, '--staleness', staleness, *trace)))
+    measure_ways(options, tuple(ways))
+
+
+def measure_roles(options):
+    for model, schema, samples in (('dlrm', 'criteo-kaggle', 100_000),
+                                   ('wide-deep', 'product-3', 20_000)):
+        print(f'{model}, {schema} / 100, {samples:,} samples')
+        words = ('--model', model, '--generate', schema, '--divisor', 100, '--samples', samples)
+        measure_ways(options, tuple((name, (*words, *more)) for name, more in ROLE_WAYS))
+
+
 def simulate(options):
     command = [f'{options.build}/bin/embank-ranks', 'schedules', *options.stages.split()]
     subprocess.run(command, check=True)
@@ -236,17 +309,15 @@ def main():
             parser.error(f'{part} is none of {", ".join(PARTS)}')
     pathlib.Path(options.work).mkdir(parents=True, exist_ok=True)
     trainings = Trainings(options)
+    measures = {'waits': measure_waits, 'schedules': measure_schedules, 'ssd': measure_ssd,
+                'links': measure_links, 'roles': measure_roles, 'simulate': simulate}
     for part in options.parts:
         if part == 'drop':
             measure_drop(trainings)
         elif part == 'auc':
             measure_auc(trainings)
-        elif part == 'waits':
-            measure_waits(options)
-        elif part == 'schedules':
-            measure_schedules(options)
-        elif part == 'simulate':
-            simulate(options)
+        elif part in measures:
+            measures[part](options)
         else:
             compare_with_torch(options)
 
