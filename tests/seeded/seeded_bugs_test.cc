@@ -169,7 +169,7 @@ constexpr Case kCases[] = {
     {SeededBug::kUpdatesOutOfOrder, "updates out of order",
      "RowRing.StalenessHasItsBoundUnderDelays"},
     {SeededBug::kPendingUpdatesSkipped, "pending updates skipped",
-     "Staleness.WithoutStepsThatOverlapItChangesNothing"},
+     "RowRing.ADeterministicLookupWaitsForTheUpdatesBegunBeforeIt"},
     {SeededBug::kSampleIdUsedAgain, "sample ids used again",
      "RoleProtocol.EachSampleIsAppliedOnceOrLost"},
     {SeededBug::kGradientCursorNotMoved, "gradient cursor not moved",

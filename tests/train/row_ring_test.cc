@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
@@ -127,6 +128,37 @@ TEST(RowRing, StalenessHasItsBoundUnderDelays) {
       EXPECT_EQ(scene.exactly_late(), kBatches) << "each lookup misses just these updates";
     }
   }
+}
+
+// An update that has begun takes as long as a lookup that does not wait for it needs to begin, or a
+// tenth of a second: no lookup may come then.
+TEST(RowRing, ADeterministicLookupWaitsForTheUpdatesBegunBeforeIt) {
+  const auto executor = MakeThreadPool(3);
+  std::promise<void> looked_up;
+  std::future<void> second_lookup = looked_up.get_future();
+  std::atomic<uint64_t> updated = 0;
+  std::atomic<uint64_t> seen = 0;
+  RowRing ring(
+      {.staleness = 4, .is_deterministic = true}, executor.get(),
+      [&](uint64_t batch) {
+        if (batch != 1) return OkStatus();
+        seen = updated.load();
+        looked_up.set_value();
+        return OkStatus();
+      },
+      [&](uint64_t batch) {
+        if (batch == 0) second_lookup.wait_for(std::chrono::milliseconds(100));
+        ++updated;
+        return OkStatus();
+      });
+  ring.BeginLookup();
+  ASSERT_EQ(ring.WaitForLookup(), OkStatus());
+  ring.BeginUpdate();
+  ring.BeginLookup();
+  ASSERT_EQ(ring.WaitForLookup(), OkStatus());
+  EXPECT_EQ(seen.load(), 1u);
+  ring.BeginUpdate();
+  EXPECT_EQ(ring.WaitForUpdates(), OkStatus());
 }
 
 TEST(RowRing, NeedsNoThreads) {
