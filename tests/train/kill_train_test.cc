@@ -366,7 +366,7 @@ TEST(KillTrain, RolesThatAreStoppedGoOn) {
   const std::string whole = directory.path() + "/whole.json";
   const std::string stopped = directory.path() + "/stopped.json";
   const std::string log = directory.path() + "/log";
-  WriteFile(log, CriteoLog(60'000));
+  WriteFile(log, CriteoLog(20'000));
   const Words data = {"--data", log};
   const uint64_t before = WorkOfEnded();
   ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/a", "--json", whole})));
@@ -383,7 +383,7 @@ TEST(KillTrain, RolesThatAreStoppedGoOn) {
     const int status = EndOf(run);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     EXPECT_GT(StepsOf(path), 0.0);
-    EXPECT_LT(StepsOf(path), 600.0) << "it ended before it was stopped";
+    EXPECT_LT(StepsOf(path), 200.0) << "it ended before it was stopped";
     EXPECT_THAT(TextIn(stopped), HasSubstr("\"stopped_by\""));
     ASSERT_TRUE(EndsWell(Start(data, {"--path", path, "--resume", "--json", stopped})));
     EXPECT_EQ(WeightsIn(stopped), WeightsIn(whole));

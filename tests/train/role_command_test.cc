@@ -122,12 +122,26 @@ TEST_F(RoleCommand, WrongInputsAreNamed) {
 // A role that is a rank and fails: all ranks end, and its name is told.
 TEST_F(MpiRoles, ARoleThatFailsIsNamed) {
   const std::string log = directory_.path() + "/log";
+  WriteFile(log, CriteoLog(3000));
+  const Ended ended = RunMpiJob(3, StrCat(std::getenv("EMBANK_TRAIN"), " --data ", log,
+                                          " --roles 1,1,1 --model deep-fm --dim 4 --batch 100 "
+                                          "--row-optimizer sgd --row-rate 1e30"));
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.output, HasSubstr("NN worker 0: the loss of step "));
+}
+
+// The batches before the broken line are trained and saved; then the failure is told.
+TEST_F(MpiRoles, DataThatFailLeaveACheckpoint) {
+  const std::string log = directory_.path() + "/log";
+  const std::string path = directory_.path() + "/model";
   WriteFile(log, CriteoLog(3000, 1500));
   const Ended ended = RunMpiJob(3, StrCat(std::getenv("EMBANK_TRAIN"), " --data ", log,
                                           " --roles 1,1,1 --model ffnn --dim 4 --batch 100 "
-                                          "--broken-share 0"));
+                                          "--broken-share 0 --path ",
+                                          path));
   EXPECT_NE(ended.exit_code, 0);
-  EXPECT_THAT(ended.output, HasSubstr("loader 0: "));
+  EXPECT_THAT(ended.output, HasSubstr("line 1500"));
+  EXPECT_EQ(NumberOf(test::Train("describe --path " + path).output, "steps"), 14);
 }
 
 }  // namespace

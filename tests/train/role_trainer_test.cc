@@ -414,7 +414,7 @@ class Failing final : public Idle {
 // The clock moves with each look at it, and so with each look for messages.
 TEST(RoleTrainer, ARoleThatDisappearsIsNamed) {
   const RoleAddress roles[] = {{RoleKind::kLoader, 0}, {RoleKind::kNnWorker, 1}};
-  const ManualClock clock(/*tick_ns=*/1'000'000'000);
+  const ManualClock clock(/*tick_ns=*/500'000'000);
   Mailboxes boxes(roles, 5'000'000'000, &clock);
   Idle loader(roles[0], &boxes);
   EXPECT_EQ(boxes.Run(&loader),
@@ -440,7 +440,7 @@ class Busy final : public Idle {
 
 TEST(RoleTrainer, ARoleThatWaitsForDataHasNotDisappeared) {
   const RoleAddress roles[] = {{RoleKind::kLoader, 0}, {RoleKind::kNnWorker, 1}};
-  const ManualClock clock(/*tick_ns=*/1'000'000'000);
+  const ManualClock clock(/*tick_ns=*/500'000'000);
   Mailboxes boxes(roles, 5'000'000'000, &clock);
   boxes.SetWaitsOutside(roles[0], true);
   Busy worker(roles[1], &boxes, 20, [] {});
