@@ -17,7 +17,7 @@ struct RoleAddress {
   RoleKind kind = RoleKind::kTrainer;
   uint16_t number = 0;
 
-  auto operator<=>(const RoleAddress&) const = default;
+  auto operator<=>(const RoleAddress&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // "loader 0", "embedding worker 1", "NN worker 0", "trainer".
@@ -29,7 +29,7 @@ struct SliceKey {
   uint32_t slice = 0;
   uint32_t unused = 0;  // it is a part of messages, and has no byte without a name
 
-  auto operator<=>(const SliceKey&) const = default;
+  auto operator<=>(const SliceKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct RolePlan {
@@ -42,8 +42,8 @@ struct RolePlan {
   uint32_t embedding_workers = 1;
   uint32_t nn_workers = 1;
   uint32_t slices = 8;
-  uint32_t batch = 1024;                 // samples of a batch, at most
-  uint64_t buffer_samples = 4 * 1024;    // of a worker, at most
+  uint32_t batch = 1024;                              // samples of a batch, at most
+  uint64_t buffer_samples = kBufferedBatches * 1024;  // of a worker, at most
   uint64_t expiry_ns = 120'000'000'000;  // that a worker waits for a sample's next message
   uint64_t retry_ns = 1'000'000'000;     // that a loader waits for space before it asks
 
