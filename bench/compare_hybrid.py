@@ -24,10 +24,11 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 PARTS = ('drop', 'auc', 'waits', 'schedules', 'ssd', 'links', 'roles', 'simulate', 'torch')
 WAIT_BATCH = 64
-SCHEDULE_BATCH = 1024
+# Stages that mostly wait: threads of two ranks share two cores, which a simulator does not know.
+SCHEDULE_BATCH = 128
 SCHEDULE_BUCKETS = 2  # of rmc2
 SCHEDULE_SLICES = 4  # of a rank, one after the other: 8 / 2 ranks
-SCHEDULE_WAITS = {'Gather': 10, 'Update': 4, 'AllReduce': 3}
+SCHEDULE_WAITS = {'Gather': 10, 'Dense': 10, 'Update': 4, 'AllReduce': 3}
 SCHEDULES = (('sync', ('--staleness', 0, '--sums-after-backward')),
              ('raw hybrid', ('--staleness', 4, '--sums-after-backward')),
              ('hybrid', ('--staleness', 4)))
@@ -38,8 +39,9 @@ STALENESS = ((1, 0.5), (4, 1.0), (16, 0.5), (50, 0.5))
 
 
 MPIRUN = ('mpirun', '--allow-run-as-root', '--oversubscribe', '-n', 2)
-SSD_BATCH, SSD_SAMPLES, SSD_DRAM_SHARE = 1024, 400_000, 0.25
-SSD_ROW_BYTES = 144  # of dim 16 with Adagrad: header, vector, state
+SSD_BATCH, SSD_SAMPLES, SSD_STEPS, SSD_DRAM_SHARE = 256, 400_000, 500, 0.25
+SSD_DIM = 32
+SSD_ROW_BYTES = 16 + 2 * 4 * SSD_DIM  # header, vector, state of Adagrad
 LINK_STEPS, LINK_BATCH = 200, 1024
 STALE = (0, 1, 4)
 ROLE_WAYS = (('one process', ()), ('1,1,1', ('--roles', '1,1,1')), ('1,2,2', ('--roles', '1,2,2')))
@@ -183,14 +185,16 @@ def simulated_ms(options, stages: dict) -> list[float]:
 
 def measure_schedules(options):
     """Real schedules with waits in rows and sums, beside the simulator with the same stages."""
-    # The dense part is real: its time without waits. A bucket is there when the last of the slices
-    # of a rank has it, so that only the backward pass of this slice, two thirds of its time, can be
-    # beside sums.
-    plain = schedule_run(options, ())
+    # Waits stand before the parts of a step, whose own times are those without waits. A bucket is
+    # there when the last of the slices of a rank has it, so that only the backward pass of this
+    # slice, two thirds of its time, can be beside sums.
+    runs = [schedule_run(options, ()) for _ in range(options.rounds)]
+    plain = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
     backward = plain['dense'] / SCHEDULE_SLICES * 2 / 3
     waits = ('--emulate', ','.join(f'{name}={ms}' for name, ms in SCHEDULE_WAITS.items()))
     stages = {'lookup': plain['lookup'] + SCHEDULE_WAITS['Gather'],
-              'forward': plain['dense'] - backward, 'backward': backward,
+              'forward': plain['dense'] - backward + SCHEDULE_WAITS['Dense'],
+              'backward': backward,
               'sync': SCHEDULE_BUCKETS * SCHEDULE_WAITS['AllReduce'],
               'update': plain['gradients'] + SCHEDULE_WAITS['Update'],
               # All else of a step: votes, the dense optimizer, and waits of ranks for each other.
@@ -209,14 +213,15 @@ def measure_schedules(options):
 
 
 def measure_ssd(options):
-    """The second half of a log whose first half has made the rows, a quarter of them in DRAM."""
+    """Steps in the second half of a log, a quarter of whose rows fit into DRAM."""
     path = pathlib.Path(options.work) / 'ssd'
-    log = ('--model', 'dlrm', '--generate', 'criteo-kaggle', '--divisor', 10, '--samples',
-           SSD_SAMPLES, '--batch', SSD_BATCH, '--path', path)
+    log = ('--model', 'dlrm', '--dim', SSD_DIM, '--generate', 'criteo-kaggle', '--divisor', 10,
+           '--samples', SSD_SAMPLES, '--batch', SSD_BATCH, '--path', path)
     half = SSD_SAMPLES // SSD_BATCH // 2
     shutil.rmtree(path, ignore_errors=True)
-    made = figures_of(options, *log, '--steps', half)
-    rows = sum(made['rows'].values())
+    rows = sum(figures_of(options, *log)['rows'].values())
+    shutil.rmtree(path)
+    figures_of(options, *log, '--steps', half)
     mib = max(1, round(SSD_DRAM_SHARE * rows * SSD_ROW_BYTES / 2**20))
     print(f'{rows:,} rows of {SSD_ROW_BYTES} bytes, {mib} MiB of DRAM')
     kept = path.with_suffix('.kept')
@@ -229,8 +234,8 @@ def measure_ssd(options):
             shutil.copytree(kept, path)
             trace = pathlib.Path(options.work) / f'ssd-{staleness}.svg'
             rates[f'staleness {staleness}'].append(figures_of(
-                options, *log, '--resume', '--dram-mib', mib, '--staleness', staleness, '--trace',
-                trace))
+                options, *log, '--resume', '--dram-mib', mib, '--staleness', staleness, '--steps',
+                half + SSD_STEPS, '--trace', trace))
     print_ways(rates)
 
 
