@@ -4,7 +4,9 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <future>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -118,40 +120,48 @@ TEST(BatchGate, BatchesGoOnBesideAFlushPass) {
 // only further batches in pieces wait.
 TEST(BatchGate, ABarrierWaitsForABatchInPiecesAndWriteGuardsDoNotWaitForIt) {
   BatchGate gate(1);
-  std::atomic<bool> barrier_is_over{false};
   std::atomic<bool> is_inside{false};
+  std::atomic<int> closings{0};
   std::atomic<uint64_t> begun{0};
+  std::promise<void> over;
+  std::future<void> barrier_is_over = over.get_future();
+  const auto is_over = [&](std::chrono::milliseconds wait) {
+    return barrier_is_over.wait_for(wait) == std::future_status::ready;
+  };
   std::optional<BatchGate::PiecesGuard> first(&gate);
+  std::atomic<bool> is_done{false};
   std::thread barrier_thread([&] {
-    gate.RunBarrier([&](uint32_t) {
-      EXPECT_FALSE(is_inside.load());
-      barrier_is_over = true;
-    });
+    gate.RunBarrier(
+        [&](uint32_t) {
+          EXPECT_FALSE(is_inside.load());
+          is_done = true;
+          over.set_value();
+        },
+        [&] { ++closings; });
   });
   // They begin until the barrier waits, whenever that is, and none begins from then on.
   std::thread others([&] {
-    while (!barrier_is_over) {
+    while (!is_done) {
       const BatchGate::PiecesGuard guard(&gate);
       is_inside = true;
       ++begun;
       is_inside = false;
     }
   });
-  constexpr int kQuietLooks = 20'000;
-  constexpr int kLooksMax = 100 * kQuietLooks;
-  uint64_t last = 0;
-  int quiet = 0;
-  for (int look = 0; look < kLooksMax && quiet < kQuietLooks && !barrier_is_over; ++look) {
+  for (int i = 0; i < 10'000'000 && closings == 0 && !is_done; ++i) {
     const BatchGate::WriteGuard write_guard(&gate);
     std::this_thread::yield();
-    quiet = begun == last ? quiet + 1 : 0;
-    last = begun;
   }
-  EXPECT_FALSE(barrier_is_over.load()) << "a barrier between two pieces";
-  EXPECT_EQ(quiet, kQuietLooks) << "batches in pieces keep a barrier waiting";
+  EXPECT_GT(closings.load(), 0) << "batches in pieces keep a barrier waiting";
+  const uint64_t before = begun;
+  for (int i = 0; i < 1000; ++i) const BatchGate::WriteGuard write_guard(&gate);
+  // As long as a barrier that does not wait needs, and longer.
+  EXPECT_FALSE(is_over(std::chrono::milliseconds(100))) << "a barrier between two pieces";
+  EXPECT_EQ(begun.load(), before) << "a batch in pieces began";
   first.reset();
   barrier_thread.join();
   others.join();
+  EXPECT_TRUE(is_over(std::chrono::milliseconds(0)));
   EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
