@@ -138,9 +138,12 @@ def measure_reshard(options):
 
 
 def instructions(build: str, work: str, model: str, steps: int) -> int:
-    """The instructions within all calls of Trainer::Step."""
+    """The instructions within all calls of Trainer::BeginStep and EndStep, which older builds have
+    in Step."""
     words = run(['valgrind', '--tool=callgrind', f'--callgrind-out-file={work}/callgrind.out',
-                 '--toggle-collect=embank::Trainer::Step*', f'{build}/bin/embank-train',
+                 '--toggle-collect=embank::Trainer::Step*',
+                 '--toggle-collect=embank::Trainer::BeginStep*',
+                 '--toggle-collect=embank::Trainer::EndStep*', f'{build}/bin/embank-train',
                  '--model', model, '--generate', 'criteo-kaggle', '--divisor', 1000,
                  '--samples', 40000, '--batch', 256, '--threads', 1, '--steps', steps])
     return int(re.search(r'Collected : (\d+)', words).group(1))

@@ -33,7 +33,7 @@ constexpr uint64_t kSeeds = 100;
 #endif
 constexpr float kGradientOffset = 0.5f;
 
-// One in so many messages or samples; 0: none.
+// A fault hits one of this many messages or samples; 0: none.
 struct Faults {
   uint64_t lost = 0;
   uint64_t doubled = 0;
