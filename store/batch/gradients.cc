@@ -21,8 +21,6 @@
 namespace embank {
 namespace {
 
-// Gradients of a key are summed in runs of so many occurrences, then the runs (docs/arithmetic.md).
-constexpr uint32_t kSumRun = 32;
 using GradientRun = std::array<const std::byte*, kSumRun>;
 
 // The first position whose gradient is NaN or infinite; the number of keys: none.

@@ -22,6 +22,10 @@ void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* imag
 bool StepRow(const RowLayout& layout, const UpdateRule& rule, uint64_t rounding_seed,
              const float* gradient, std::byte* image, std::byte* former);
 
+// The gradients of a key are summed in runs of this many occurrences, then the runs are
+// (docs/arithmetic.md).
+inline constexpr uint32_t kSumRun = 32;
+
 // sum[i] = gradients[0][i] + gradients[1][i] + ..., one after the other; unaligned, at least one.
 // Each number is first clipped to `limit` (0: is not).
 void SumGradients(std::span<const std::byte* const> gradients, uint32_t dim, float limit,

@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/memory/grown_array.h"
 #include "base/seeded_bug.h"
-#include "train/pipeline/grown_array.h"
 #include "train/pipeline/row_steps.h"
 
 namespace embank {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "train/pipeline/joined_ids.h"
 #include "train/pipeline/sparse_rows.h"
 
 namespace embank {
@@ -17,30 +18,14 @@ class LocalRows : public SparseRows {
   LocalRows(std::vector<EmbeddingFeature> features, SliceRange slices);
 
   uint32_t OwnersOf(size_t /*feature*/) const override { return 1; }
-  void Begin(std::span<const uint64_t> ids_max) override;
+  void Begin(std::span<const uint64_t> ids_max) override { ids_.Begin(ids_max); }
   Status Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule, BatchIds* ids) override;
   Status Update(const Pack& pack, const RowUpdate& update) override;
   uint64_t left_out() const override { return left_out_.load(std::memory_order_relaxed); }
 
  private:
-  // The ids of a micro-batch, one behind the other.
-  struct Run {
-    uint64_t begin = 0;
-    uint64_t count = 0;
-  };
-  struct FeatureMemory {
-    std::vector<Key> ids;
-    std::vector<uint16_t> touches;
-    std::vector<float> rows;
-    std::vector<float> sums;
-    std::vector<Run> runs;  // of each slice, at which a micro-batch begins
-  };
-
-  Run Join(size_t feature, SliceRange micro_batch, BatchIds* ids);
-
   const std::vector<EmbeddingFeature> features_;
-  const SliceRange slices_;
-  std::vector<FeatureMemory> memory_;
+  JoinedIds ids_;
   std::atomic<uint64_t> left_out_{0};
 };
 

@@ -59,16 +59,21 @@ bool AreFinite(std::span<const float> numbers) {
   return are_finite;
 }
 
+IdsLeftOut TakeLeftOut(std::span<const EmbeddingFeature> features, std::span<SumRun> runs,
+                       const RowUpdate& update) {
+  IdsLeftOut left_out;
+  if (update.are_sums_finite && update.lost == nullptr) return left_out;
+  std::map<const Table*, std::vector<SumRun*>> by_table;
+  for (SumRun& run : runs) by_table[features[run.feature].table].push_back(&run);
+  for (const auto& [table, runs_of_table] : by_table) {
+    LeaveOut(features, runs_of_table, update, &left_out);
+  }
+  return left_out;
+}
+
 Status StepRows(std::span<const EmbeddingFeature> features, std::vector<SumRun> runs,
                 const RowUpdate& update, IdsLeftOut* left_out) {
-  *left_out = {};
-  if (!update.are_sums_finite || update.lost != nullptr) {
-    std::map<const Table*, std::vector<SumRun*>> by_table;
-    for (SumRun& run : runs) by_table[features[run.feature].table].push_back(&run);
-    for (const auto& [table, runs_of_table] : by_table) {
-      LeaveOut(features, runs_of_table, update, left_out);
-    }
-  }
+  *left_out = TakeLeftOut(features, runs, update);
   std::vector<GradientFeature> gradients;
   bool forgets = false;
   for (const SumRun& run : runs) {
@@ -80,6 +85,7 @@ Status StepRows(std::span<const EmbeddingFeature> features, std::vector<SumRun> 
     gradient.gradients = {reinterpret_cast<const std::byte*>(run.sums),
                           feature.dim * sizeof(float)};
     forgets |= feature.table->options().on_full == OnFull::kForget;
+    if (update.updated != nullptr) update.updated->Note(run.feature, run.ids);
   }
   Status status = ApplyGradientsPacked(gradients);
   // The counters of the tables have the steps that were not made.

@@ -28,6 +28,12 @@ struct IdsLeftOut {
   uint64_t lost = 0;        // an id of a table counts once
 };
 
+// Takes the ids of a pack that no step is made for out of its runs: those whose update is lost, and
+// those with a sum that is not finite, in each run of their table. Moves others and their sums
+// within their runs. Returns how many there were.
+IdsLeftOut TakeLeftOut(std::span<const EmbeddingFeature> features, std::span<SumRun> runs,
+                       const RowUpdate& update);
+
 // Makes the steps that SparseRows::Update says, for the runs of a pack: feature by feature, and
 // then in the order of slices. Where it leaves ids out, it moves others and their sums within their
 // runs. Statuses are those of Update.

@@ -5,7 +5,8 @@
 //                    sums of slices ─▶│ Update │
 //
 // LocalRows has them in the store of this process, ShardedRows in those of all ranks
-// (train/ranks/sharded_rows.h). Batches that are under way at once have one each.
+// (train/ranks/sharded_rows.h), HotBag in an array of hot rows (train/hot/hot_bag.h). Batches that
+// are under way at once have one each.
 #ifndef EMBANK_TRAIN_PIPELINE_SPARSE_ROWS_H_
 #define EMBANK_TRAIN_PIPELINE_SPARSE_ROWS_H_
 
@@ -89,12 +90,29 @@ class BatchIds {
   std::vector<SliceIds> ids_;
 };
 
+// Is told ids whose rows are about to be updated: copies of them are out of date then. Calls for
+// different packs may run at once.
+class UpdatedIds {
+ public:
+  virtual ~UpdatedIds() = default;
+  // Takes ids of a feature.
+  virtual void Note(uint32_t feature, KeySpan ids) = 0;
+};
+
+// The dims of features.
+inline std::vector<uint32_t> DimsOf(std::span<const EmbeddingFeature> features) {
+  std::vector<uint32_t> dims;
+  for (const EmbeddingFeature& feature : features) dims.push_back(feature.dim);
+  return dims;
+}
+
 // How a step updates rows.
 struct RowUpdate {
   // False: a sum may not be finite, of this rank or of another one; it is equal on all ranks.
   bool are_sums_finite = true;
-  uint64_t step = 0;            // the steps of the training before it
-  LostUpdates* lost = nullptr;  // counts those of this process; nullptr: no update is lost
+  uint64_t step = 0;              // the steps of the training before it
+  LostUpdates* lost = nullptr;    // counts those of this process; nullptr: no update is lost
+  UpdatedIds* updated = nullptr;  // gets the ids of this process; nullptr: nobody asks
 };
 
 // The calls of different packs may run at once, and those of different micro-batches of a pack. A

@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/memory/grown_array.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/packed/packed_lookup.h"
-#include "train/pipeline/grown_array.h"
 
 namespace embank {
 namespace {

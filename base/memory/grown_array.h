@@ -1,6 +1,6 @@
 // Arrays that keep their memory from batch to batch.
-#ifndef EMBANK_TRAIN_PIPELINE_GROWN_ARRAY_H_
-#define EMBANK_TRAIN_PIPELINE_GROWN_ARRAY_H_
+#ifndef EMBANK_BASE_MEMORY_GROWN_ARRAY_H_
+#define EMBANK_BASE_MEMORY_GROWN_ARRAY_H_
 
 #include <cstddef>
 #include <vector>
@@ -20,4 +20,4 @@ void Grow(size_t size, std::vector<Value>* array) {
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_PIPELINE_GROWN_ARRAY_H_
+#endif  // EMBANK_BASE_MEMORY_GROWN_ARRAY_H_
