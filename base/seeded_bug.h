@@ -105,6 +105,17 @@ enum class SeededBug {
   kGradientCursorNotMoved,  // behind a lost sample gradients are those of its neighbours
   kExpiryLeaks,             // samples that are given up stay in the buffer
   kDuplicateApplied,        // a gradient is applied whether its sample is still there or not
+  // Hot batches.
+  kSampledWithReplacement,  // an input may be in a sample twice
+  kChunksNotShuffled,       // a chunk of a table's entries has ids that came one behind the other
+  kWrongDegrees,            // the quantile of t has one degree of freedom, however many chunks
+  kOneColdIdIsHot,          // an input is hot though one of its ids is cold
+  kPlaceUsedTwice,          // two hot ids have one place
+  kStartsHot,               // an epoch begins with a hot batch though it has cold ones
+  kBatchIssuedTwice,        // a rate that falls brings the last batch of a phase again
+  kStatesNotSwapped,        // states of the optimizer stay behind at a swap to cold batches
+  kDirtyBitLost,            // so does a row that a hot batch changed
+  kReplicaInOtherOrder,     // one replica adds the sums of ranks last rank first
   // Numbers.
   kNotFiniteStepMade,      // a step is made though its results are not finite
   kGradientCallsNotSaved,  // a checkpoint leaves the number of gradient calls out

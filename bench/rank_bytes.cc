@@ -63,7 +63,7 @@ StatusOr<RankBytesFigure> RunJob(const std::string& model, uint32_t ranks, uint3
   options.batch = batch;
   options.threads = 1;
   options.store.worker_threads = 1;
-  options.warmup_steps = kPlannedAfter;
+  options.packs.warmup_steps = kPlannedAfter;
   const std::vector<std::unique_ptr<Exchange>> exchanges = MakeLocalExchanges(ranks);
   std::vector<RankBytesFigure> figures(ranks);
   std::vector<Status> statuses(ranks);

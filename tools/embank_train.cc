@@ -2,6 +2,7 @@
 // store; and predicts with it.
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/hot/hot_flush.h"
+#include "tools/calibrate_command.h"
 #include "tools/model_command.h"
 #include "tools/rank_job.h"
 #include "tools/rank_output.h"
@@ -190,7 +192,7 @@ Status Execute(const TrainCommand& command, const RankJob& job) {
 // The commands beside a training.
 struct Use {
   CLI::App* app;
-  Status (*run)(const ModelCommand&);
+  std::function<Status()> run;
 };
 
 // As CommandProblem and OptionProblem of wrong_words.h, of the parser's commands and options.
@@ -251,6 +253,7 @@ std::string_view OptionOf(std::string_view message) {
       {"slices", "--slices"},
       {"ssd_bytes", "--ssd-mib"},
       {"staleness", "--staleness"},
+      {"the budget for hot rows", "--budget"},
       {"the checkpoint is of", "--path"},
       {"the data have no id features", "--columns"},
       {"the dim of", "--dim"},
@@ -261,6 +264,7 @@ std::string_view OptionOf(std::string_view message) {
       {"the rule of rows: learning_rate", "--row-rate"},
       {"the rule of rows: max_gradient_norm", "--row-clip"},
       {"the rule of rows: weight_decay", "--row-decay"},
+      {"the sampled share", "--sample"},
       {"the schedule", "--schedule-steps"},
       {"warmup_iters", "--hot-warmup"},
       {"worker_threads", "--threads"}};
@@ -306,9 +310,13 @@ int Main(int argc, char** argv) {
   command.words.assign(argv, argv + argc);
   AddOptions(&app, &command);
   ModelCommand use_command;
-  const Use uses[] = {{AddPredict(&app, &use_command), RunPredict},
-                      {AddEvaluate(&app, &use_command), RunEvaluate},
-                      {AddDescribe(&app, &use_command), RunDescribe}};
+  CalibrateCommand calibrate;
+  FaeInfoCommand info;
+  const Use uses[] = {{AddPredict(&app, &use_command), [&] { return RunPredict(use_command); }},
+                      {AddEvaluate(&app, &use_command), [&] { return RunEvaluate(use_command); }},
+                      {AddDescribe(&app, &use_command), [&] { return RunDescribe(use_command); }},
+                      {AddCalibrate(&app, &calibrate), [&] { return RunCalibrate(calibrate); }},
+                      {AddFaeInfo(&app, &info), [&] { return RunFaeInfo(info); }}};
   CheckNumbers(&app);
   for (const Use& use : uses) CheckNumbers(use.app);
   const std::string problem = ProblemOf(app, uses, argc, argv);
@@ -318,7 +326,7 @@ int Main(int argc, char** argv) {
   }
   if (const std::optional<int> ended = Parse(&app, argc, argv)) return *ended;
   for (const Use& use : uses) {
-    if (use.app->parsed()) return ExitCodeOf(use.run(use_command));
+    if (use.app->parsed()) return ExitCodeOf(use.run());
   }
   const StatusOr<int> ended = Train(&app, argc, argv, &command);
   return ended.ok() ? *ended : ExitCodeOf(ended.status());

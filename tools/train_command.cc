@@ -1,17 +1,16 @@
 #include "tools/train_command.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "tools/emulated_waits.h"
+#include "tools/hot_cold_data.h"
 #include "tools/role_run.h"
+#include "tools/text_file.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
 #include "train/data/id_reader.h"
@@ -113,15 +112,15 @@ std::string WordOf(Value value, const Word<Value> (&values)[count]) {
 
 Status TakeWords(TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
-  EMBANK_ASSIGN_OR_RETURN(trainer.row.optimizer,
-                          ValueOf("--row-optimizer", command->row_optimizer, kRowOptimizers));
+  EMBANK_ASSIGN_OR_RETURN(trainer.row.optimizer, RowOptimizerOf(command->row_optimizer));
   EMBANK_ASSIGN_OR_RETURN(trainer.dense.optimizer,
                           ValueOf("--dense-optimizer", command->dense_optimizer, kDenseOptimizers));
   EMBANK_ASSIGN_OR_RETURN(trainer.schedule.curve,
                           ValueOf("--schedule", command->schedule, kSchedules));
   EMBANK_ASSIGN_OR_RETURN(trainer.ranks.wire,
                           ValueOf("--wire-type", command->wire_type, kWireTypes));
-  EMBANK_ASSIGN_OR_RETURN(trainer.before_operation, EmulatedWaits(command->emulate));
+  EMBANK_ASSIGN_OR_RETURN(trainer.experiments.before_operation, EmulatedWaits(command->emulate));
+  EMBANK_ASSIGN_OR_RETURN(trainer.experiments.link, LinkOf(command->emulate_link));
   return OkStatus();
 }
 
@@ -131,19 +130,11 @@ StatusOr<PackRule> PackRuleOf(const std::string& name) {
   return InvalidArgumentError(StrCat("--pack-rule is ", name, "; it must be mean or least"));
 }
 
-// A run of an hour must not fail at its last line.
-Status CheckWritable(const char* option, const std::string& path) {
-  if (path.empty()) return OkStatus();
-  std::FILE* const file = std::fopen(path.c_str(), "a");
-  if (file != nullptr && std::fclose(file) == 0) return OkStatus();
-  return InvalidArgumentError(
-      StrCat(option, ": cannot write ", path, ": ", std::generic_category().message(errno)));
-}
-
 void AddDataOptions(CLI::App* app, TrainCommand* command) {
   AddBrokenShare(app, command);
   app->add_option("--data", command->data,
-                  "click log: files, directories, patterns or -; plain, .gz or .zst");
+                  "click log: files, directories, patterns or -; plain, .gz or .zst; or a file of "
+                  "hot and cold batches, as calibrate writes it");
   app->add_option("--columns", command->columns, "column file: --data is CSV, libsvm or libffm");
   CLI::Option* const generate =
       app->add_option("--generate", command->generate,
@@ -170,6 +161,9 @@ void AddDataOptions(CLI::App* app, TrainCommand* command) {
                   "stop after this many evaluations that are no better than the best one");
   app->add_option("--epochs", command->epochs, "times that the data are trained")
       ->capture_default_str();
+  app->add_flag("--no-bag", command->no_bag,
+                "hot batches use the rows of the store, too, in place of a bag in device memory");
+  app->add_flag("--hot-only", command->hot_only, "leave cold batches out, to see their worth");
   app->add_option("--shuffle", command->shuffle,
                   "samples of a window that are given in random order, by --seed");
 }
@@ -229,6 +223,10 @@ void AddStoreOptions(CLI::App* app, TrainCommand* command) {
 }
 
 }  // namespace
+
+StatusOr<Optimizer> RowOptimizerOf(const std::string& word) {
+  return ValueOf("--row-optimizer", word, kRowOptimizers);
+}
 
 Status TakeTrainedModel(const std::string& path, TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
@@ -367,6 +365,7 @@ Status Complete(TrainCommand* command) {
   EMBANK_ASSIGN_OR_RETURN(store.pmem_bytes, Bytes("--pmem-mib", command->pmem_mib, 20));
   store.worker_threads = command->trainer.threads;
   command->trainer.on_full = command->forget ? OnFull::kForget : OnFull::kRefuse;
+  EMBANK_RETURN_IF_ERROR(TakeHotColdData(command));
   return TakeRoles(command);
 }
 
@@ -397,6 +396,9 @@ void AddRankOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--emulate", command->emulate,
                   "waits in milliseconds before operations, as slower disks and links have: "
                   "Gather=10,AllReduce=2.5");
+  app->add_option("--emulate-link", command->emulate_link,
+                  "GB/S,US: waits as a link to a device has that computes the dense part: for "
+                  "vectors and gradients of each batch, and for hot rows at swaps");
   app->add_option("--rank-seconds", command->rank_seconds,
                   "that a rank waits for another one before it ends the job")
       ->capture_default_str();
@@ -444,7 +446,8 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
                   "L,E,N: loaders, embedding workers and NN workers that dispatch samples by id");
   app->add_option("--buffer-samples", command->buffer_samples,
                   "that a worker of --roles buffers at most; without: four batches");
-  app->add_option("--warmup-steps", trainer.warmup_steps, "that count ids before packs are split")
+  app->add_option("--warmup-steps", trainer.packs.warmup_steps,
+                  "that count ids before packs are split")
       ->capture_default_str();
   app->add_flag("--ablation", command->ablation,
                 "train with packing, interleaving and caching on and off: eight runs");

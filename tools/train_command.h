@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/status_or.h"
 #include "train/data/click_reader.h"
 #include "train/data/log_rules.h"
+#include "train/fae/fae_file.h"
 #include "train/generator/click_schema.h"
 #include "train/roles/role_plan.h"
 #include "train/samples/data_name.h"
@@ -67,7 +69,11 @@ struct TrainCommand {
   uint32_t role_ranks = 1;                 // 1: all roles are in this process
   std::string job_path;       // the directory above those of all ranks; empty: there is one rank
   std::string job_pmem_path;  // the same of PMem
-  bool takes_signals = true;  // of the ranks of a process one does
+  std::shared_ptr<const FaeFile> hot_cold;  // of `data`; nullptr: they are a log
+  std::string emulate_link;                 // of the device: GB/s and microseconds
+  bool no_bag = false;                      // hot batches use the store, too
+  bool hot_only = false;                    // cold batches are left out
+  bool takes_signals = true;                // of the ranks of a process one does
   bool forget = false;
   bool resume = false;
   bool no_packing = false;
@@ -89,6 +95,9 @@ Status Complete(TrainCommand* command);
 
 // Lets all options that are numbers name what was given in their place.
 void CheckNumbers(CLI::App* app);
+
+// Returns the optimizer of a word of --row-optimizer. INVALID_ARGUMENT lists the words.
+StatusOr<Optimizer> RowOptimizerOf(const std::string& word);
 
 // Adds --broken-share.
 void AddBrokenShare(CLI::App* app, TrainCommand* command);

@@ -15,6 +15,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "tools/hot_cold_data.h"
 #include "tools/rank_output.h"
 #include "train/bytes/byte_source.h"
 #include "train/bytes/line_reader.h"
@@ -140,6 +141,7 @@ Status Of(const char* option, const Status& status) {
 StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, const char* option,
                                                std::span<const std::string> files,
                                                bool has_labels) {
+  EMBANK_RETURN_IF_ERROR(CheckIsLog(option, files));
   StatusOr<std::optional<ColumnFile>> columns = ReadColumns(command, has_labels);
   if (!columns.ok()) return Of("--columns", InvalidArgumentError(columns.status().message()));
   StatusOr<std::unique_ptr<ClickReader>> log = ClickReader::Open(
@@ -194,6 +196,7 @@ std::string FileOfBoth(const TrainCommand& command) {
 }
 
 StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log) {
+  if (command.hot_cold != nullptr) return NameOfHotColdData(command);
   // A position counts samples in their order.
   DataName name = {.shuffle = command.shuffle};
   if (log == nullptr) {

@@ -52,7 +52,8 @@ Status NoSample(const char* option, std::span<const std::string> words, const ch
 std::string TextOfFiles(std::span<const std::string> files);
 
 // Returns what tells the data from others: the schema of generated ones, or the beginning of each
-// file of a log. `log` has read nothing; without it the data are generated.
+// file of a log, or the header of hot and cold batches. `log` has read nothing; without it the data
+// are no log.
 StatusOr<DataName> NameOfData(const TrainCommand& command, ClickReader* log);
 // Returns ClickColumns::format of the data.
 StatusOr<std::string> FormatOfData(const TrainCommand& command, bool has_labels = true);

@@ -27,7 +27,8 @@ void ForEachNumber(TrainWork* a, const TrainWork& b, Use use) {
                                               &TrainWork::rows_read};
   for (const auto number : kCounts) use(&(a->*number), b.*number);
   constexpr double StepSeconds::*kSeconds[] = {&StepSeconds::lookup, &StepSeconds::dense,
-                                               &StepSeconds::gradients, &StepSeconds::link};
+                                               &StepSeconds::gradients, &StepSeconds::link,
+                                               &StepSeconds::device_link};
   for (const auto number : kSeconds) use(&(a->split.*number), b.split.*number);
 }
 

@@ -43,6 +43,7 @@ void TrainRun::Print() const {
                  static_cast<unsigned long long>(left.dense_steps));
   }
   std::fputs(StalenessText(*trainer_, command_.trainer.hybrid).c_str(), Out());
+  PrintHot();
   const TierAnswers& answers = figures_.answers;
   std::fprintf(Out(), "  hit ratio      %s of %llu lookups; %.3f new\n",
                TextOf(answers, store).c_str(), static_cast<unsigned long long>(answers.lookups),
@@ -61,10 +62,61 @@ void TrainRun::Print() const {
       Out());
 }
 
+// A run with a file of hot and cold batches, or an emulated link, tells what crossed it.
+void TrainRun::PrintHot() const {
+  const LinkBytes bytes = trainer_->pass()->device_link().bytes();
+  if (hot_cold_ != nullptr) {
+    std::fprintf(Out(), "  hot batches    %llu of %llu, %.3f of the samples; rate %.4g %%\n",
+                 static_cast<unsigned long long>(hot_steps_),
+                 static_cast<unsigned long long>(steps_),
+                 scores_.samples() == 0
+                     ? 0.0
+                     : static_cast<double>(hot_samples_) / static_cast<double>(scores_.samples()),
+                 hot_cold_->schedule().rate());
+  }
+  if (const HotBag* const bag = trainer_->pass()->rows().bag(); bag != nullptr) {
+    const SwapCounts& swaps = bag->swaps();
+    std::fprintf(
+        Out(),
+        "  bag            %llu rows, %.1f MB; %llu swaps to hot and %llu to cold moved %.1f "
+        "MB, and %.1f MB if all rows went\n",
+        static_cast<unsigned long long>(bag->rows()), static_cast<double>(bag->bytes()) * 1e-6,
+        static_cast<unsigned long long>(swaps.to_hot),
+        static_cast<unsigned long long>(swaps.to_cold), static_cast<double>(swaps.bytes) * 1e-6,
+        static_cast<double>(swaps.bytes_of_all_rows) * 1e-6);
+  }
+  if (hot_cold_ == nullptr && command_.emulate_link.empty()) return;
+  std::fprintf(Out(), "  device link    %.1f MB to it and %.1f MB back, %.2f s%s\n",
+               static_cast<double>(bytes.to_device) * 1e-6,
+               static_cast<double>(bytes.to_host) * 1e-6, figures_.split.device_link,
+               command_.emulate_link.empty() ? "" : ", emulated");
+}
+
+std::string TrainRun::HotJson() const {
+  if (hot_cold_ == nullptr && command_.emulate_link.empty()) return "";
+  const LinkBytes bytes = trainer_->pass()->device_link().bytes();
+  std::string text = StrCat(", \"device_link\": {\"bytes_to_device\": ", bytes.to_device,
+                            ", \"bytes_to_host\": ", bytes.to_host,
+                            ", \"seconds\": ", figures_.split.device_link, "}");
+  if (hot_cold_ == nullptr) return text;
+  StrAppend(&text, ", \"hot\": {\"steps\": ", hot_steps_, ", \"samples\": ", hot_samples_,
+            ", \"rate\": ", hot_cold_->schedule().rate());
+  if (const HotBag* const bag = trainer_->pass()->rows().bag(); bag != nullptr) {
+    const SwapCounts& swaps = bag->swaps();
+    StrAppend(&text, ", \"rows\": ", bag->rows(), ", \"bytes\": ", bag->bytes(),
+              ", \"swaps_to_hot\": ", swaps.to_hot, ", \"swaps_to_cold\": ", swaps.to_cold,
+              ", \"rows_to_hot\": ", swaps.rows_to_hot, ", \"rows_to_cold\": ", swaps.rows_to_cold,
+              ", \"swapped_bytes\": ", swaps.bytes,
+              ", \"swapped_bytes_of_all_rows\": ", swaps.bytes_of_all_rows);
+  }
+  return text + "}";
+}
+
 void TrainRun::PrintRanks() const {
   const RankTeam::DenseBytes bytes = trainer_->team()->dense_bytes();
   std::fprintf(Out(),
-               "  ranks          %u: rows, hits, staleness and seconds are those of rank 0; link "
+               "  ranks          %u: rows, hits, hot rows, bytes, staleness and seconds are those "
+               "of rank 0; link "
                "%.2f s; dense "
                "sums %.1f MB, %.1f of them beside the backward pass\n",
                exchange_->ranks(), figures_.split.link, static_cast<double>(bytes.all) * 1e-6,
@@ -131,6 +183,7 @@ Status TrainRun::WriteJson() const {
   if (role_report_) {
     StrAppend(&text, ", \"roles\": ", JsonOf(*role_report_, *command_.role_plan));
   }
+  text += HotJson();
   if (!stopped_by_.empty()) StrAppend(&text, ", \"stopped_by\": \"", stopped_by_, "\"");
   const Trainer::LeftOut left_out = LeftOut();
   StrAppend(&text, ", \"not_finite\": {\"rows\": ", left_out.rows,

@@ -58,7 +58,8 @@ std::string RunText(const TrainCommand& command) {
                 command.epochs, "\n--checkpoint-every ", command.checkpoint_every,
                 "\n--eval-every ", command.eval_every, "\n--eval-samples ", command.eval_samples,
                 "\n--eval ", command.eval.empty() ? "none" : "given", "\n--patience ",
-                command.patience, "\n--resume ", command.resume ? 1 : 0, "\n");
+                command.patience, "\n--resume ", command.resume ? 1 : 0, "\n--no-bag ",
+                command.no_bag ? 1 : 0, "\n--hot-only ", command.hot_only ? 1 : 0, "\n");
 }
 
 double SecondsSince(uint64_t begin_ns) {
@@ -127,6 +128,14 @@ Status TrainRun::CheckNew() const {
 
 // Each epoch has an order of its own.
 StatusOr<std::unique_ptr<ClickSource>> TrainRun::OpenEpoch(uint32_t epoch) {
+  if (command_.hot_cold != nullptr) {
+    auto batches = std::make_unique<HotColdSamples>(
+        command_.hot_cold, command_.trainer.batch,
+        hot_cold_ == nullptr ? ShuffleSchedule() : hot_cold_->schedule(),
+        HotColdOptions{.hot_only = command_.hot_only});
+    hot_cold_ = batches.get();
+    return std::unique_ptr<ClickSource>(std::move(batches));
+  }
   std::unique_ptr<ClickSource> source;
   if (command_.generate.empty()) {
     EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log,
@@ -202,10 +211,11 @@ bool TrainRun::CountsLines() const { return log_ != nullptr && command_.shuffle 
 
 // A person whose data only seem to be those of the checkpoint sees it here.
 void TrainRun::TellSkip() const {
-  std::fprintf(Err(), "skips the first %llu %s of %s, which were trained\n",
-               static_cast<unsigned long long>(Epochs::InEpoch(trainer_->position())),
-               CountsLines() ? "lines" : "samples",
-               log_ != nullptr ? TextOfFiles(command_.data).c_str() : command_.generate.c_str());
+  std::fprintf(
+      Err(), "skips the first %llu %s of %s, which were trained\n",
+      static_cast<unsigned long long>(Epochs::InEpoch(trainer_->position())),
+      CountsLines() ? "lines" : "samples",
+      command_.generate.empty() ? TextOfFiles(command_.data).c_str() : command_.generate.c_str());
 }
 
 uint32_t TrainRun::WeightsCrc32c() const {
@@ -249,7 +259,8 @@ void TrainRun::TakeFigures() {
   figures.split = {.lookup = work.split.lookup - split_before_.lookup,
                    .dense = work.split.dense - split_before_.dense,
                    .gradients = work.split.gradients - split_before_.gradients,
-                   .link = work.split.link - split_before_.link};
+                   .link = work.split.link - split_before_.link,
+                   .device_link = work.split.device_link - split_before_.device_link};
   figures.rows = CountRows(*trainer_);
   figures.answers = work.answers;
 }
@@ -258,14 +269,17 @@ Status TrainRun::Train() {
   if (command_.role_plan) return TrainByRoles();
   fraction_ = source_->FractionRead();
   BeginTiming();
-  BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch,
-                     command_.trainer.hybrid.staleness + 1);
   // A run in memory has nothing to save: a signal ends it.
   const bool takes_signals = exchange_ == nullptr || command_.takes_signals;
   if (trainer_->store().checkpoints() != nullptr && takes_signals) signals_.emplace();
   if (trainer_->steps() > 0) saved_step_ = trainer_->steps();
-  position_ = batches.position();
+  position_ = source_->position();
   if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate();
+  // Batches are read ahead, and the next one may depend on the loss of the last phase.
+  awaits_loss_ = hot_cold_ != nullptr && hot_cold_->awaits_loss();
+  ApplyLoss();
+  BatchAhead batches(source_.get(), trainer_.get(), command_.trainer.batch,
+                     command_.trainer.hybrid.staleness + 1);
   Status of_data;
   while (!IsDone()) {
     of_data.Update(BeginSteps(&batches));
@@ -284,6 +298,7 @@ Status TrainRun::Train() {
       saved_step_ = trainer_->steps();
     }
     if (evaluations_.IsDue(trainer_->steps())) Evaluate();
+    ApplyLoss();
   }
   const Status dropped = trainer_->DropSteps();
   const bool are_trained = has_ended_ && of_data.ok() && failure_.ok();
@@ -296,6 +311,8 @@ Status TrainRun::Train() {
   EMBANK_RETURN_IF_ERROR(dropped);
   if (trainer_->steps() == 0) EMBANK_RETURN_IF_ERROR(failure_);
   if (IsStopped()) NoteSignal("makes its checkpoint; a second signal ends this at once");
+  // The rows of a store in memory are read behind this.
+  EMBANK_RETURN_IF_ERROR(trainer_->WriteBack());
   // An update of rows that failed in the last step is in no later vote. Where the data of this rank
   // alone have failed, the others make other calls.
   if (exchange_ != nullptr) {
@@ -348,6 +365,8 @@ bool TrainRun::MayBegin() const {
   if (has_ended_ || begun_.size() > command_.trainer.hybrid.staleness) return false;
   const uint64_t before = trainer_->steps() + begun_.size();
   if (begun_.empty()) return true;
+  // The batch behind a phase depends on a loss.
+  if (begun_.back().batch->ends_phase) return false;
   return !IsCheckpointDue(before) && !evaluations_.IsDue(before) &&
          (!command_.steps || before < *command_.steps);
 }
@@ -378,8 +397,21 @@ Status TrainRun::EndStep() {
   scores_.Add(logits, begun.batch->labels);
   position_ = begun.position;
   fraction_ = begun.fraction;
+  if (begun.batch->is_hot) {
+    ++hot_steps_;
+    hot_samples_ += begun.batch->samples;
+  }
+  awaits_loss_ = begun.batch->ends_phase;
   CountStep();
   return OkStatus();
+}
+
+// The shuffle schedule takes the loss of the evaluation at the end of each phase.
+void TrainRun::ApplyLoss() {
+  if (!std::exchange(awaits_loss_, false) || !evaluations_.has_data()) return;
+  if (evaluations_.last_step() != trainer_->steps()) Evaluate();
+  if (evaluations_.last_step() != trainer_->steps()) return;  // it was stopped, or has failed
+  hot_cold_->ApplyLoss(evaluations_.last().loss());
 }
 
 void TrainRun::CountStep() {

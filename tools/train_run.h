@@ -17,6 +17,7 @@
 #include "tools/train_figures.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_reader.h"
+#include "train/fae/hot_cold_samples.h"
 #include "train/ranks/exchange.h"
 #include "train/samples/epochs.h"
 #include "train/scores.h"
@@ -74,6 +75,7 @@ class TrainRun {
     return command_.checkpoint_every > 0 && step % command_.checkpoint_every == 0;
   }
   Status EndStep();
+  void ApplyLoss();
   Status TrainByRoles();
   bool TakesSignalsOfRoles() const;
   void CountStep();
@@ -95,6 +97,8 @@ class TrainRun {
   double Fraction() const;
   void Print() const;
   void PrintRanks() const;
+  void PrintHot() const;
+  std::string HotJson() const;
   void PrintEvaluations() const;
   Status WriteJson() const;
   bool IsDone() const;
@@ -105,8 +109,10 @@ class TrainRun {
   Exchange* const role_exchange_;  // nullptr: there are no roles, or all are in this process
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<Epochs> source_;
-  ClickReader* log_ = nullptr;  // that of the present epoch, if it is a file
-  BrokenLines broken_;          // of the epoch before it
+  ClickReader* log_ = nullptr;          // that of the present epoch, if it is a file
+  HotColdSamples* hot_cold_ = nullptr;  // that of the present epoch, if they are such batches
+  bool awaits_loss_ = false;            // a phase has ended with the last step
+  BrokenLines broken_;                  // of the epoch before it
   Evaluations evaluations_;
   Status failure_;  // what ended the training, but not its results
   std::optional<StopSignals> signals_;
@@ -117,7 +123,9 @@ class TrainRun {
   std::optional<RoleReport> role_report_;
   DataPosition position_;  // of the data, behind the last step
   uint64_t begin_ns_ = 0;
-  uint64_t steps_ = 0;           // of this run
+  uint64_t steps_ = 0;      // of this run
+  uint64_t hot_steps_ = 0;  // of them
+  uint64_t hot_samples_ = 0;
   uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out
   StepSeconds split_before_;
   TrainWork evaluation_work_;

@@ -15,7 +15,7 @@ BatchAhead::BatchAhead(ClickSource* source, const Trainer* trainer, uint32_t sam
       executor_(MakeThreadPool(1)),
       task_(executor_->MakeBackgroundTask([this] {
         MutexLock lock(&mutex_);
-        if (!is_read_) ReadNext();
+        if (!is_read_ && !awaits_loss_) ReadNext();
         return false;
       })) {
   EMBANK_CHECK(kept > 0);
@@ -44,8 +44,9 @@ StatusOr<const ClickBatch*> BatchAhead::Next() {
     if (next_.batch.samples == 0) return nullptr;
     std::swap(kept_[++calls_ % kept_.size()], next_);
     is_read_ = false;
+    awaits_loss_ = present().batch.ends_phase;
   }
-  task_->Wake();
+  if (!present().batch.ends_phase) task_->Wake();
   return &present().batch;
 }
 

@@ -25,8 +25,8 @@ class BatchAhead {
   BatchAhead(const BatchAhead&) = delete;
   BatchAhead& operator=(const BatchAhead&) = delete;
 
-  // Returns the next batch, and begins to read the one behind it. nullptr: the data have ended. The
-  // statuses of ClickSource::Next.
+  // Returns the next batch, and begins to read the one behind it, unless the batch ends a phase:
+  // then the next call does. nullptr: the data have ended. The statuses of ClickSource::Next.
   StatusOr<const ClickBatch*> Next();
 
   // The position of the data behind the last batch that Next returned.
@@ -53,6 +53,9 @@ class BatchAhead {
   Mutex mutex_;         // whoever reads has it
   Read next_ EMBANK_GUARDED_BY(mutex_);
   bool is_read_ EMBANK_GUARDED_BY(mutex_) = false;
+  // The batch behind the present one depends on a loss, which the caller gives the source
+  // meanwhile.
+  bool awaits_loss_ EMBANK_GUARDED_BY(mutex_) = false;
   // Last: the task uses all of the above until it ends.
   const std::unique_ptr<Executor> executor_;
   std::unique_ptr<BackgroundTask> task_;

@@ -23,6 +23,16 @@ class Timing {
   const uint64_t begin_ns_;
 };
 
+// The bytes of the vectors of a rank's samples, in all features.
+uint64_t VectorBytes(std::span<const EmbeddingFeature> features, uint32_t slices, SliceRange own,
+                     uint32_t samples) {
+  const uint64_t of_rank =
+      SliceOf(samples, slices, own.end - 1).end - SliceOf(samples, slices, own.begin).begin;
+  uint64_t floats = 0;
+  for (const EmbeddingFeature& feature : features) floats += feature.dim;
+  return of_rank * floats * sizeof(float);
+}
+
 }  // namespace
 
 SliceRange OwnSlices(uint32_t slices, const RankTeam* team) {
@@ -36,13 +46,14 @@ BatchPass::BatchPass(const TrainerOptions& options, std::span<const FeatureTable
                      std::unique_ptr<RankTeam> team, std::unique_ptr<Executor> executor)
     : slices_(options.slices),
       sums_after_backward_(options.ranks.sums_after_backward),
-      hook_(options.before_operation),
+      hook_(options.experiments.before_operation),
       executor_(std::move(executor)),
       team_(std::move(team)),
       dense_pass_(std::move(dense_pass)),
       plan_(options, tables, OwnSlices(options.slices, team_.get())),
+      device_link_(options.experiments.link),
       rows_(options, features, OwnSlices(options.slices, team_.get()), executor_.get(), team_.get(),
-            &trace_) {
+            &device_link_, &trace_) {
   running_.losses.resize(options.slices);
 }
 
@@ -117,15 +128,38 @@ void BatchPass::AddBackward(const RowBatch& batch, uint32_t micro_batch, Operati
   }
 }
 
+Status BatchPass::Swap() {
+  const Timing timing(&device_link_seconds_);
+  return rows_.Swap();
+}
+
+Status BatchPass::WriteBack() {
+  const Timing timing(&device_link_seconds_);
+  return rows_.WriteBack();
+}
+
+void BatchPass::SendVectors(uint64_t bytes, void (DeviceLink::*send)(uint64_t)) {
+  const Timing timing(&device_link_seconds_);
+  (device_link_.*send)(bytes);
+}
+
 StatusOr<double> BatchPass::Run(uint64_t step, std::vector<float>* logits) {
   EMBANK_RETURN_IF_ERROR(rows_.WaitForLookup());
+  EMBANK_RETURN_IF_ERROR(Swap());
   RowBatch* const batch = rows_.oldest();
   if (!rows_.has_ring()) {
     rows_.GiveMemory(batch);
     batch->pass->Begin(batch->batch);
   }
+  // The dense part is on the device, and so are the rows of hot batches. Those of others are on the
+  // host: vectors go to the device, and their gradients come back.
+  const uint64_t bytes =
+      batch->is_hot ? 0
+                    : VectorBytes(rows_.features(), slices_, rows_.slices(), batch->batch->samples);
+  SendVectors(bytes, &DeviceLink::ToDevice);
   EMBANK_ASSIGN_OR_RETURN(const double sum,
                           RunSlices(*batch, /*trains=*/true, rows_.has_ring(), step, logits));
+  SendVectors(bytes, &DeviceLink::ToHost);
   batch->update.step = step;
   batch->update.are_sums_finite =
       team_ == nullptr ? batch->pass->AreSumsFinite() : team_->verdict().are_sums_finite;
@@ -134,6 +168,7 @@ StatusOr<double> BatchPass::Run(uint64_t step, std::vector<float>* logits) {
 
 Status BatchPass::Predict(const ClickBatch& batch, uint64_t step, std::vector<float>* logits) {
   EMBANK_CHECK(rows_.under_way() == 0);
+  EMBANK_RETURN_IF_ERROR(WriteBack());
   RowBatch alone = {.number = 0, .batch = &batch, .layout = plan_.layout()};
   rows_.GiveMemory(&alone);
   alone.pass->Begin(&batch);
@@ -168,6 +203,7 @@ Status BatchPass::Vote(uint64_t step) {
               .step = step,
               .samples = running_.batch->samples,
               .batch_crc32c = Crc32cOf(*running_.batch),
+              .hot_rows_crc32c = rows_.bag() == nullptr ? 0 : rows_.bag()->Crc32c(),
               .are_sums_finite = running_.pass->AreSumsFinite(),
               .left_out = rows_.counts().left_out,
               .lost_updates = rows_.counts().lost},
@@ -252,7 +288,8 @@ StepSeconds BatchPass::seconds() const {
           .dense = of(OperationKind::kDense) + optimizer_seconds_,
           .gradients = of(OperationKind::kSumGradients) + of(OperationKind::kUpdate),
           .link = of(OperationKind::kShuffleIds) + of(OperationKind::kShuffleRows) +
-                  of(OperationKind::kShuffleSums) + of(OperationKind::kAllReduce)};
+                  of(OperationKind::kShuffleSums) + of(OperationKind::kAllReduce),
+          .device_link = device_link_seconds_};
 }
 
 }  // namespace embank

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/status_or.h"
 #include "base/threads/executor.h"
+#include "gpu/device_link.h"
 #include "train/dense_pass.h"
 #include "train/pipeline/embedding_pass.h"
 #include "train/pipeline/operation_graph.h"
@@ -34,6 +35,8 @@ struct StepSeconds {
   double dense = 0.0;
   double gradients = 0.0;
   double link = 0.0;
+  // Swaps of hot rows, and the time that vectors and gradients take over the link of the device.
+  double device_link = 0.0;
 };
 
 // The slices of a rank, of all those of a batch. nullptr: there is one rank.
@@ -58,6 +61,8 @@ class BatchPass {
   bool SumDenseGradients();
   // Makes the steps of its rows (RowPass::Update).
   Status UpdateRows(float learning_rate);
+  // Brings the rows of the store up to date (RowPass::WriteBack).
+  Status WriteBack();
   // Makes the step of the dense parameters.
   void StepDense();
   // Runs a batch forward alone, where none is under way and all updates have ended: it changes no
@@ -73,6 +78,8 @@ class BatchPass {
   const RowPass& rows() const { return rows_; }
   // The rows that steps left out: with several ranks those of all, up to the last vote.
   uint64_t left_out() const;
+  // The link between host and device.
+  const DeviceLink& device_link() const { return device_link_; }
   // The updates of rows that were lost on purpose, each once a step; of all ranks as above.
   uint64_t lost_updates() const;
   RankTeam* team() const { return team_.get(); }  // nullptr: there is one rank
@@ -86,6 +93,8 @@ class BatchPass {
   StatusOr<double> RunSlices(const RowBatch& batch, bool trains, bool has_rows, uint64_t step,
                              std::vector<float>* logits);
   Status Vote(uint64_t step);
+  Status Swap();
+  void SendVectors(uint64_t bytes, void (DeviceLink::*send)(uint64_t));
   void AddStep(const RowBatch& batch, bool trains, bool has_rows, OperationGraph* graph);
   OperationGraph::Id AddForward(const RowBatch& batch, uint32_t micro_batch, bool trains,
                                 bool has_rows, OperationGraph* graph);
@@ -114,6 +123,8 @@ class BatchPass {
   };
   Running running_;
   double optimizer_seconds_ = 0.0;
+  double device_link_seconds_ = 0.0;
+  DeviceLink device_link_;
   RowPass rows_;  // last: its lookups use the above
 };
 

@@ -42,6 +42,7 @@ constexpr Optimizer kOptimizers[] = {Optimizer::kNone,    Optimizer::kSgd,
                                      Optimizer::kAdam,    Optimizer::kFtrl};
 
 constexpr std::string_view kFileHead = "file head ";
+constexpr std::string_view kOrder = "order";
 constexpr std::string_view kOpenLine = "open line";
 constexpr std::string_view kRank = "rank";
 constexpr std::string_view kOfRanks = " of ";
@@ -114,6 +115,9 @@ std::string SettingLines(const ModelText& text) {
 
 std::string LinesOf(const DataPosition& position) {
   std::string lines = StrCat("position ", position.place, "\n");
+  if (!position.order.empty()) {
+    StrAppend(&lines, kOrder, " ", std::string_view(position.order), "\n");
+  }
   if (position.open_line_bytes > 0) {
     StrAppend(&lines, kOpenLine, " ", position.open_line_bytes, "\n");
   }
@@ -305,6 +309,10 @@ Status TakeSchedule(Values* values, RateSchedule* schedule) {
 Status TakePosition(Values* values, DataPosition* position) {
   constexpr std::string_view kBegin = "window begin";
   EMBANK_RETURN_IF_ERROR(values->TakeNumber("position", &position->place));
+  if (const auto order = values->Take(kOrder)) {
+    if (order->size() > OrderText::kCharactersMax) return MissingLine(kOrder);
+    position->order = *order;
+  }
   if (values->Has(kOpenLine)) {
     EMBANK_RETURN_IF_ERROR(values->TakeNumber(kOpenLine, &position->open_line_bytes));
   }

@@ -3,6 +3,7 @@
 //   embank-train 2
 //   steps 1000                        the moment
 //   position 1024000
+//   order batch 64 cold 3 hot 2 ...   how its source goes on, if that chooses an order of samples
 //   open line 120                     the bytes of the line before it, if that has no end
 //   window begin 1000000              of shuffled samples, if it is in one
 //   window samples 50000

@@ -29,8 +29,9 @@ std::unique_ptr<SparseRows> MakeRows(const std::vector<EmbeddingFeature>& featur
 }  // namespace
 
 RowPass::RowPass(const TrainerOptions& options, const std::vector<EmbeddingFeature>& features,
-                 SliceRange own, Executor* executor, RankTeam* team, OperationTrace* trace)
-    : hook_(options.before_operation),
+                 SliceRange own, Executor* executor, RankTeam* team, DeviceLink* link,
+                 OperationTrace* trace)
+    : hook_(options.experiments.before_operation),
       rule_(options.row.rule),
       lost_updates_(options.hybrid.drop_updates, options.seed),
       own_executor_(ExecutorOfRing(options, *executor)),
@@ -44,6 +45,10 @@ RowPass::RowPass(const TrainerOptions& options, const std::vector<EmbeddingFeatu
     embedding.rows = MakeRows(features, own, team, options.ranks.wire);
     embedding.pass =
         std::make_unique<EmbeddingPass>(features, options.slices, own, embedding.rows.get());
+  }
+  if (options.hot_ids != nullptr) {
+    bag_ = std::make_unique<HotBag>(features, own, options.hot_ids, team, options.ranks.wire, link);
+    hot_pass_ = std::make_unique<EmbeddingPass>(features, options.slices, own, bag_.get());
   }
   if (options.hybrid.staleness == 0) return;
   ring_ = std::make_unique<RowRing>(
@@ -64,11 +69,33 @@ RowBatch* RowPass::Begin(const ClickBatch& batch, std::shared_ptr<const StepLayo
   EMBANK_CHECK(under_way() < embeddings_.size());
   RowBatch* const place = &PlaceOf(begun_);
   *place = {.number = begun_++, .batch = &batch, .layout = std::move(layout)};
+  place->is_hot = bag_ != nullptr && batch.is_hot;
+  if (place->is_hot) place->layout = HotLayout(place->layout);
   if (has_ring()) ring_->BeginLookup();
   return place;
 }
 
+std::shared_ptr<const StepLayout> RowPass::HotLayout(
+    const std::shared_ptr<const StepLayout>& layout) {
+  if (cold_layout_ == layout) return hot_layout_;
+  auto hot = std::make_shared<StepLayout>(*layout);
+  hot->packs = AsReplicated(layout->packs);
+  cold_layout_ = layout;
+  hot_layout_ = std::move(hot);
+  return hot_layout_;
+}
+
+Status RowPass::Swap() {
+  if (bag_ == nullptr) return OkStatus();
+  return oldest()->is_hot ? bag_->SwapToHot() : bag_->SwapToCold();
+}
+
 void RowPass::GiveMemory(RowBatch* batch) {
+  if (batch->is_hot) {
+    batch->rows = bag_.get();
+    batch->pass = hot_pass_.get();
+    return;
+  }
   Embedding& embedding = embeddings_[batch->number % embeddings_.size()];
   batch->rows = embedding.rows.get();
   batch->pass = embedding.pass.get();
@@ -177,6 +204,7 @@ Status RowPass::MakeSteps(const RowBatch& batch) {
   EMBANK_RETURN_IF_ERROR(SetRate(batch.learning_rate));
   RowUpdate update = batch.update;
   if (lost_updates_.has_any()) update.lost = &lost_updates_;
+  if (!batch.is_hot) update.updated = bag_.get();
   OperationGraph graph;
   for (size_t i = 0; i < batch.layout->packs.size(); ++i) {
     graph.Add(batch.LabelOf(OperationKind::kUpdate, i, 0), 1, {},
@@ -188,6 +216,7 @@ Status RowPass::MakeSteps(const RowBatch& batch) {
 
 // Each rank has the whole batch, and so the ids of all ranks that it owns.
 Status RowPass::Prefetch(const ClickBatch& batch) const {
+  if (bag_ != nullptr && batch.is_hot) return OkStatus();
   std::vector<std::vector<Key>> owned(features().size());
   std::vector<Feature> prefetched;
   for (const EmbeddingFeature& feature : features()) {
@@ -213,6 +242,7 @@ RowCounts RowPass::counts() const {
                       .forgotten = pass.StepsWith(Outcome::kAbsent),
                       .lost = lost_updates_.count()};
   for (const Embedding& embedding : embeddings_) counts.left_out += embedding.rows->left_out();
+  if (bag_ != nullptr) counts.left_out += bag_->left_out();
   return counts;
 }
 

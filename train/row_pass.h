@@ -15,7 +15,9 @@
 #include "base/status.h"
 #include "base/status_or.h"
 #include "base/threads/executor.h"
+#include "gpu/device_link.h"
 #include "tiers/row/update_rule.h"
+#include "train/hot/hot_bag.h"
 #include "train/pipeline/embedding_pass.h"
 #include "train/pipeline/operation_graph.h"
 #include "train/pipeline/operation_trace.h"
@@ -38,6 +40,7 @@ struct RowBatch {
   EmbeddingPass* pass = nullptr;
   // The update has these.
   RowUpdate update = {};
+  bool is_hot = false;  // its rows are those of the bag
   float learning_rate = 0.0f;
 
   // The label of an operation of a pack.
@@ -60,15 +63,25 @@ struct RowCounts {
 // One thread, but Prefetch may run beside the others.
 class RowPass {
  public:
-  // The tables of the features are open, with the rule of the options. The executor, the team and
-  // the trace outlive it; a team of nullptr: there is one rank.
+  // The tables of the features are open, with the rule of the options. The executor, the team, the
+  // link and the trace outlive it; a team of nullptr: there is one rank.
   RowPass(const TrainerOptions& options, const std::vector<EmbeddingFeature>& features,
-          SliceRange own, Executor* executor, RankTeam* team, OperationTrace* trace);
+          SliceRange own, Executor* executor, RankTeam* team, DeviceLink* link,
+          OperationTrace* trace);
 
   // Begins a batch, which stays until Update or Drop; at most `staleness` are under way. Its rows
   // are looked up from now on. Where the staleness is 0, nothing is: the caller adds the lookup to
   // a graph of its own.
   RowBatch* Begin(const ClickBatch& batch, std::shared_ptr<const StepLayout> layout);
+  // Brings the rows of the bag up to date for the oldest batch, or those of the store, where a swap
+  // lies between it and the batch before it. The statuses of HotBag::SwapToHot and SwapToCold.
+  Status Swap();
+  // Brings the rows of the store up to date, which hot batches have left behind. Statuses are those
+  // of HotBag::WriteBack.
+  Status WriteBack() { return bag_ == nullptr ? OkStatus() : bag_->WriteBack(); }
+  // nullptr: all batches use the store.
+  const HotBag* bag() const { return bag_.get(); }
+
   // Waits for the lookup of the oldest batch. The statuses of LookupPacked and Exchange::Run, and
   // those of earlier updates.
   Status WaitForLookup();
@@ -115,6 +128,7 @@ class RowPass {
   Status MakeSteps(const RowBatch& batch);
   Status KeptByTeam(const Status& status) const;
   Status SetRate(float learning_rate);
+  std::shared_ptr<const StepLayout> HotLayout(const std::shared_ptr<const StepLayout>& layout);
   GraphWatch WatchOf(uint32_t lane) const;
 
   const OperationHook hook_;
@@ -125,6 +139,10 @@ class RowPass {
   RankTeam* const team_;
   OperationTrace* const trace_;
   std::vector<Embedding> embeddings_;
+  std::unique_ptr<HotBag> bag_;  // nullptr: all batches use the store
+  std::unique_ptr<EmbeddingPass> hot_pass_;
+  // The layout of the last hot batch, and the one that it is made of.
+  std::shared_ptr<const StepLayout> hot_layout_, cold_layout_;
   std::vector<RowBatch> places_;
   uint64_t begun_ = 0;
   uint64_t updated_ = 0;  // or dropped

@@ -39,7 +39,7 @@ class StepPlan {
   std::span<const SliceRange> micro_batches() const { return layout_->micro_batches; }
   // How many micro-batches Eq 2 asks for after the warm-up; a step has at most kMicroBatchesMax.
   uint32_t micro_batches_wanted() const { return micro_batches_wanted_; }
-  bool is_warm() const { return steps_ >= options_.warmup_steps; }
+  bool is_warm() const { return steps_ >= options_.packs.warmup_steps; }
   // The counts of the warm-up so far.
   std::span<const FeatureTraffic> traffic() const { return traffic_; }
 

@@ -84,6 +84,15 @@ std::vector<EmbeddingFeature> EmbeddingFeatures(std::span<const FeatureTable> fe
   return all;
 }
 
+Status CheckHotIds(const TrainerOptions& options, const ClickColumns& columns) {
+  if (options.hot_ids == nullptr) return OkStatus();
+  const auto table_of_column = HotIds::TablesOfColumns(columns.table_names());
+  if (options.hot_ids->table_of_column == table_of_column) return OkStatus();
+  return InvalidArgumentError(
+      "hot_ids: the hot ids are those of other id features, or of other tables, than the data "
+      "have");
+}
+
 // The bags of a rank have numbers of 16 bits on their way to owners.
 Status CheckPooled(const TrainerOptions& options, uint32_t ranks) {
   const uint32_t of_slice = (options.batch + options.slices - 1) / options.slices;
@@ -100,11 +109,19 @@ std::string HowText(const TrainerOptions& options) {
       "batch ", options.batch, "\npack rule ", static_cast<int>(options.packs.rule),
       "\nmicro-batches ", options.micro_batches, "\nmicro-batch bytes ", options.micro_batch_bytes,
       "\ngroups ", options.packs.groups, "\ngroup bytes ", options.packs.group_bytes,
-      "\nwarm-up steps ", options.warmup_steps, "\nseed of rows ", options.store.seed, "\n");
+      "\nwarm-up steps ", options.packs.warmup_steps, "\nseed of rows ", options.store.seed, "\n");
   for (const std::string& name : options.packs.excluded) StrAppend(&text, "excluded ", name, "\n");
   StrAppend(&text, "path ", options.store.path.empty() ? "none" : "given", "\nbuild ",
             BuildOfRank(), "\n");
   return text;
+}
+
+Status CheckSamples(const ClickBatch& batch, uint32_t samples_max, const ClickColumns& columns) {
+  if (batch.samples == 0 || batch.samples > samples_max) {
+    return InvalidArgumentError(
+        StrCat("the batch has ", batch.samples, " samples; it must have 1 to ", samples_max));
+  }
+  return CheckBatch(batch, columns);
 }
 
 Status CheckNoneBegun(const RowPass& rows, const char* call) {
@@ -161,6 +178,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::OpenOwn(const TrainerOptions& option
   std::unique_ptr<Executor> executor = MakeThreadPool(
       WorkerThreads({.worker_threads = options.threads, .path = {}, .pmem_path = {}}));
   const std::vector<FeatureTable> features = TablesOf(options, columns);
+  EMBANK_RETURN_IF_ERROR(CheckHotIds(options, columns));
   std::vector<Table*> tables;
   for (const FeatureTable& feature : features) {
     EMBANK_ASSIGN_OR_RETURN(Table* const table, OpenTable(options, feature, store.get()));
@@ -210,6 +228,7 @@ Status Trainer::StartCheckpoint(DataPosition position) {
   }
   EMBANK_RETURN_IF_ERROR(CheckNoneBegun(pass_->rows(), "a checkpoint"));
   Status finished = pass_->rows().WaitForUpdates();
+  finished.Update(pass_->WriteBack());
   finished.Update(FinishOwnCheckpoint());
   // Behind the end of the former one on all ranks: they keep two each, of which one is common.
   EMBANK_RETURN_IF_ERROR(Seeded(SeededBug::kCheckpointWithoutBarrier) ? finished
@@ -260,14 +279,6 @@ Status Trainer::Checkpoint(DataPosition position) {
   return FinishCheckpoint();
 }
 
-Status Trainer::CheckSamples(const ClickBatch& batch) const {
-  if (batch.samples == 0 || batch.samples > options_.batch) {
-    return InvalidArgumentError(
-        StrCat("the batch has ", batch.samples, " samples; it must have 1 to ", options_.batch));
-  }
-  return CheckBatch(batch, text_.columns);
-}
-
 // The number of steps is that of the whole training, so that a resumed one goes on in its schedule.
 // Returns that of rows.
 float Trainer::SetRates() {
@@ -282,7 +293,7 @@ Status Trainer::BeginStep(const ClickBatch& batch) {
   if (options_.store.read_only) {
     return FailedPreconditionError("the store is read-only: the trainer predicts alone");
   }
-  EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
+  EMBANK_RETURN_IF_ERROR(CheckSamples(batch, options_.batch, text_.columns));
   if (batch.labels.empty()) {
     return InvalidArgumentError("the batch has no labels, and a step needs them");
   }
@@ -298,6 +309,11 @@ Status Trainer::BeginStep(const ClickBatch& batch) {
 Status Trainer::DropSteps() {
   pass_->rows().Drop();
   return pass_->rows().WaitForUpdates();
+}
+
+Status Trainer::WriteBack() {
+  EMBANK_RETURN_IF_ERROR(CheckNoneBegun(pass_->rows(), "a write-back"));
+  return pass_->WriteBack();
 }
 
 StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logits) {
@@ -333,14 +349,14 @@ StatusOr<double> Trainer::MakeStep(std::vector<float>* logits) {
 }
 
 Status Trainer::Predict(const ClickBatch& batch, std::vector<float>* logits) {
-  EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
+  EMBANK_RETURN_IF_ERROR(CheckSamples(batch, options_.batch, text_.columns));
   EMBANK_RETURN_IF_ERROR(CheckNoneBegun(pass_->rows(), "a prediction"));
   EMBANK_RETURN_IF_ERROR(pass_->rows().WaitForUpdates());
   return pass_->Predict(batch, steps_, logits);
 }
 
 Status Trainer::Prefetch(const ClickBatch& batch) const {
-  EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
+  EMBANK_RETURN_IF_ERROR(CheckSamples(batch, options_.batch, text_.columns));
   return pass_->rows().Prefetch(batch);
 }
 

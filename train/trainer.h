@@ -71,6 +71,10 @@ class Trainer {
   // Forgets the steps that are begun, and waits for the updates of those that ended. The statuses
   // of ApplyGradientsPacked.
   Status DropSteps();
+  // Brings the rows of the store up to date, which hot batches have left behind: Predict and
+  // checkpoints do that themselves. The statuses of Upsert; with several ranks all get it from
+  // their next vote.
+  Status WriteBack();
   // Computes logits, and changes no row but its heat. Ids that were never trained have their first
   // values. The samples need no labels. INVALID_ARGUMENT as for BeginStep, FAILED_PRECONDITION: a
   // step is begun. The statuses of LookupPacked, and of ApplyGradientsPacked of earlier steps.
@@ -128,7 +132,6 @@ class Trainer {
                                                     const ClickColumns& columns,
                                                     std::unique_ptr<RankTeam> team,
                                                     const RankOfJob& rank);
-  Status CheckSamples(const ClickBatch& batch) const;
   StatusOr<double> MakeStep(std::vector<float>* logits);
   Status GoOnAt(const ModelText& checkpoint);
   float SetRates();

@@ -35,7 +35,7 @@ ModelInputs InputsOf(const TrainerOptions& options, const ClickColumns& columns)
 }
 
 const std::string& TableOf(const ClickColumns& columns, size_t feature) {
-  return columns.tables.empty() ? columns.ids[feature] : columns.tables[feature];
+  return columns.table_names()[feature];
 }
 
 bool IsIn(const std::vector<std::string>& tables, const std::string& table) {
@@ -107,7 +107,7 @@ Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns)
     if (std::ranges::find(columns.ids, name) != columns.ids.end()) continue;
     return InvalidArgumentError(StrCat("excluded: the data have no id feature \"", name, "\""));
   }
-  const std::vector<std::string>& tables = columns.tables.empty() ? columns.ids : columns.tables;
+  const std::vector<std::string>& tables = columns.table_names();
   for (const std::string& name : options.ranks.replicated) {
     if (IsIn(tables, name)) continue;
     return InvalidArgumentError(
@@ -185,6 +185,24 @@ Status CheckStaleness(const TrainerOptions& options) {
              " lookup batches, and pin_batches is ", pins, "; leave it 0"));
 }
 
+// Rows of a bag are in step with the store at swaps alone.
+Status CheckHotBatches(const TrainerOptions& options) {
+  if (options.hot_ids == nullptr) return OkStatus();
+  if (options.hybrid.staleness > 0) {
+    return InvalidArgumentError(StrCat("staleness is ", options.hybrid.staleness,
+                                       "; with hot batches it must be 0: their rows are in step"));
+  }
+  if (options.on_full == OnFull::kForget) {
+    return InvalidArgumentError(
+        "forget: a store that forgets rows has no hot batches, whose rows must stay; leave "
+        "--forget out, or give --no-bag");
+  }
+  if (options.ranks.pooled.empty()) return OkStatus();
+  return InvalidArgumentError(
+      "pool at owner: with hot batches each rank has the hot rows and sums its own bags; leave it "
+      "out");
+}
+
 }  // namespace
 
 uint32_t PinBatchesOf(const TrainerOptions& options) {
@@ -221,6 +239,7 @@ Status Validate(const TrainerOptions& options) {
   EMBANK_RETURN_IF_ERROR(
       CheckRule("dense parameters", options.dense.optimizer, options.dense.rule));
   EMBANK_RETURN_IF_ERROR(Validate(options.schedule));
+  EMBANK_RETURN_IF_ERROR(CheckHotBatches(options));
   const RateSchedule& schedule = options.schedule;
   const bool changes = schedule.curve != RateCurve::kConstant || schedule.warmup_steps > 0;
   // Its weights follow from sums of gradients and the rate: a new rate scales all of them.

@@ -3,12 +3,14 @@
 #define EMBANK_TRAIN_TRAINER_OPTIONS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "base/status_or.h"
 #include "base/types.h"
+#include "gpu/device_link.h"
 #include "store/table/options.h"
 #include "tiers/row/update_rule.h"
 #include "train/dense/slices.h"
@@ -17,6 +19,7 @@
 #include "train/pipeline/operation_graph.h"
 #include "train/pipeline/pack_plan.h"
 #include "train/pipeline/row_ring.h"
+#include "train/popularity/id_places.h"
 #include "train/rate_schedule.h"
 #include "train/samples/click_batch.h"
 
@@ -38,6 +41,7 @@ struct PackOptions {
   std::vector<std::string> excluded;  // id features whose packs wait for no group
   uint32_t groups = 1;                // of packs, at most
   uint64_t group_bytes = 0;           // above 0: groups follow from Eq 3 after the warm-up
+  uint32_t warmup_steps = 100;        // that count ids before packs are split
 };
 
 // Rows that are not in step with dense parameters (train/pipeline/row_ring.h).
@@ -68,6 +72,14 @@ struct RankOptions {
   bool sums_after_backward = false;
 };
 
+// A slower machine, or one with a device, than there is.
+struct ExperimentOptions {
+  OperationHook before_operation;  // may be empty
+  // The link over which vectors and their gradients go in cold batches, and hot rows at swaps.
+  // Without a rate their bytes are counted alone.
+  DeviceLinkModel link;
+};
+
 struct TrainerOptions {
   ClickModel model;            // of train/models/model_table.h, or one of your own
   uint32_t dim = 0;            // of all id features; 0: that of the model, or kDimDefault
@@ -85,13 +97,16 @@ struct TrainerOptions {
   StoreOptions store;
   HybridOptions hybrid;
   RankOptions ranks;
+  // The ids whose rows hot batches have in a bag (train/hot/hot_bag.h), for the id features of the
+  // data. nullptr: all batches use the store. Then neither staleness, nor forgotten rows, nor bags
+  // that owners sum.
+  std::shared_ptr<const HotIds> hot_ids;
 
   // How a step is done; its results do not depend on these (train/pipeline/README.md).
   PackOptions packs;
   uint32_t micro_batches = 1;      // of a batch, 1 to kMicroBatchesMax, at most `slices`
   uint64_t micro_batch_bytes = 0;  // above 0: their number follows from Eq 2 after the warm-up
-  uint32_t warmup_steps = 100;     // that count ids before packs are split
-  OperationHook before_operation;  // of experiments; may be empty
+  ExperimentOptions experiments;
 };
 
 // INVALID_ARGUMENT names the option.

@@ -11,8 +11,8 @@ LIBRARY_ROOMS = ('base', 'base/memory', 'base/threads', 'base/files', 'base/pmem
                  'store/placement', 'store/hot', 'store/batch', 'store/device', 'store/packed',
                  'store/scan', 'store/catalog', 'store/checkpoint', 'store', 'store/inspect',
                  'train/bytes', 'train/samples', 'train/data', 'train/generator', 'train/dense',
-                 'train/models', 'train/ranks', 'train/pipeline', 'train/roles', 'train',
-                 'train/hybrid',
+                 'train/models', 'train/popularity', 'train/fae', 'train/hot', 'train/ranks',
+                 'train/pipeline', 'train/roles', 'train', 'train/hybrid',
                  'bindings/c')
 ROOMS = LIBRARY_ROOMS + ('bench', 'tests', 'tools', 'examples')
 CXX = ('.h', '.hpp', '.cc', '.c', '.cu', '.cuh')

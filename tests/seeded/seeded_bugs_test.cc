@@ -177,6 +177,22 @@ constexpr Case kCases[] = {
     {SeededBug::kExpiryLeaks, "expiry that leaks", "RoleProtocol.EachSampleIsAppliedOnceOrLost"},
     {SeededBug::kDuplicateApplied, "a duplicate applied",
      "RoleProtocol.EachSampleIsAppliedOnceOrLost"},
+    {SeededBug::kSampledWithReplacement, "sampled with replacement",
+     "Calibrator.CountsEachInputOfTheSampleOnce"},
+    {SeededBug::kChunksNotShuffled, "chunks not shuffled",
+     "ChunkEstimator.IntervalsHoldTheTruthInFourHundredRepetitions"},
+    {SeededBug::kWrongDegrees, "t of other degrees of freedom",
+     "ChunkEstimator.CountsFewChunksWhereManyEntriesAreHot"},
+    {SeededBug::kOneColdIdIsHot, "an input hot with one cold id",
+     "InputClassifier.IsBruteForceForBagsAndSharedTables"},
+    {SeededBug::kPlaceUsedTwice, "a place used twice", "IdPlaces.AreABijection"},
+    {SeededBug::kStartsHot, "an epoch that starts hot", "HotColdSamples.AlternateInPhases"},
+    {SeededBug::kBatchIssuedTwice, "a batch issued twice after a rise",
+     "HotColdSamples.GiveEachBatchOnceForAnyLosses"},
+    {SeededBug::kStatesNotSwapped, "states not swapped", "HotBag.HasTheBitsOfTheStore"},
+    {SeededBug::kDirtyBitLost, "a dirty bit lost", "HotBag.HasTheBitsOfTheStore"},
+    {SeededBug::kReplicaInOtherOrder, "a replica summed in another order",
+     "HotBag.HasTheBitsOfTheStoreOnRanks"},
 #endif
 };
 

@@ -65,6 +65,9 @@ TEST(ModelText, IsReadAsItWasWritten) {
       text.position.window_begin = text.position.place - 12;
       text.position.window_samples = 100;
     }
+    if (columns.format.empty()) {
+      text.position.order = std::string_view("batch 64 cold 3 hot 2");
+    }
     text.other_steps = 7;
     if (columns.format.empty())
       text.rank = {.rank = 2, .ranks = 4, .job = ~uint64_t{0}, .start = 12};
@@ -277,6 +280,12 @@ TEST(ModelText, ABlobThatIsNoneIsRefused) {
   std::string cut = WriteModelText(in_window);
   cut.replace(cut.find("window samples"), 6, "frames");
   EXPECT_EQ(code_of(cut), StatusCode::kDataLoss);
+  ModelText with_order = Describe(Options(), Columns(Log()));
+  with_order.position.order = std::string_view("batch 64");
+  std::string too_long = WriteModelText(with_order);
+  too_long.replace(too_long.find("order batch"), 6,
+                   "order " + std::string(OrderText::kCharactersMax, 'x'));
+  EXPECT_EQ(code_of(too_long), StatusCode::kDataLoss);
   EXPECT_THAT(std::string(ParseModelText(without("batch")).status().message()),
               HasSubstr("it has no line \"batch\""));
 }

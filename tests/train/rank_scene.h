@@ -99,7 +99,7 @@ class Job {
 inline TrainerOptions OfRanks(const std::string& model, uint32_t ranks) {
   TrainerOptions options = OptionsOf(model);
   options.micro_batches = std::min(2u, options.slices / ranks);
-  options.warmup_steps = 7;
+  options.packs.warmup_steps = 7;
   return options;
 }
 

@@ -90,7 +90,7 @@ void ExpectTheseBitsWithAllTiers(uint32_t ranks, uint32_t staleness) {
   ASSERT_EQ(job.Open([&](uint32_t rank) {
     TrainerOptions of_rank = options;
     of_rank.micro_batches = std::min(2u, options.slices / ranks);
-    of_rank.warmup_steps = 7;
+    of_rank.packs.warmup_steps = 7;
     of_rank.threads = ranks < 4 ? 2 : 1;
     of_rank.store.worker_threads = of_rank.threads;
     of_rank.store.path = StrCat(directory.path(), "/", rank);

@@ -36,7 +36,7 @@ TrainerOptions Stale(uint32_t staleness, uint32_t threads = 1) {
   options.hybrid.staleness = staleness;
   options.hybrid.deterministic = true;
   options.threads = options.store.worker_threads = threads;
-  options.warmup_steps = 7;  // plans change while steps are under way
+  options.packs.warmup_steps = 7;  // plans change while steps are under way
   return options;
 }
 
@@ -51,7 +51,7 @@ TEST(Staleness, WithoutStepsThatOverlapItChangesNothing) {
   const auto one = OpenTrainer(Stale(0));
   TrainerOptions options = Stale(4);
   // An update takes so long that a lookup that does not wait for it would not see it.
-  options.before_operation = [](const OperationLabel& label, uint32_t) {
+  options.experiments.before_operation = [](const OperationLabel& label, uint32_t) {
     const bool is_update = label.kind == OperationKind::kUpdate;
     for (int i = is_update ? 500 : 0; i > 0; --i) std::this_thread::yield();
   };
@@ -121,7 +121,7 @@ TEST(Staleness, AStoppedUpdateLetsSoManyLookupsGoOn) {
   std::atomic<uint64_t> lookups = 0;
   TrainerOptions options = Stale(kFour);
   options.hybrid.deterministic = false;
-  options.before_operation = [&](const OperationLabel& label, uint32_t part) {
+  options.experiments.before_operation = [&](const OperationLabel& label, uint32_t part) {
     if (label.kind == OperationKind::kGather && part == 0) ++lookups;
     if (label.kind != OperationKind::kUpdate || label.batch > 0) return;
     stopped.set_value();
@@ -165,7 +165,7 @@ TEST(Staleness, ATraceShowsLookupsBeforeUpdates) {
   std::atomic<uint64_t> lookups = 0;
   TrainerOptions options = Stale(kFour);
   options.hybrid.deterministic = false;
-  options.before_operation = [&](const OperationLabel& label, uint32_t part) {
+  options.experiments.before_operation = [&](const OperationLabel& label, uint32_t part) {
     if (part > 0) return;
     if (label.kind == OperationKind::kGather) lookups = label.batch + 1;
     if (label.kind != OperationKind::kDense) return;
@@ -203,7 +203,7 @@ TEST(Staleness, LookupsAndUpdatesOfAStoreOverlap) {
       options.store.hbm_bytes = uint64_t{256} << 10;
       options.store.warmup_iters = 3;
       options.store.flush_iters = 5;
-      options.before_operation = [](const OperationLabel& label, uint32_t) {
+      options.experiments.before_operation = [](const OperationLabel& label, uint32_t) {
         const bool is_row =
             label.kind == OperationKind::kGather || label.kind == OperationKind::kUpdate;
         for (uint64_t i = is_row ? label.batch % 40 : 0; i > 0; --i) std::this_thread::yield();

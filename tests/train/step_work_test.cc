@@ -49,7 +49,7 @@ StepWork WorkOfAStep(const std::string& schema_name, bool packing) {
   for (const IdFieldSchema& field : schema.fields) options.dims.push_back(field.dim);
   options.batch = kBatch;
   options.threads = options.store.worker_threads = 1;
-  options.warmup_steps = kWarmupSteps;
+  options.packs.warmup_steps = kWarmupSteps;
   options.packs.rule = packing ? PackRule::kMean : PackRule::kNone;
   const auto trainer = *Trainer::Open(options, data->columns());
   StepWork work;

@@ -31,7 +31,7 @@ TrainerOptions Options(const std::string& model = "wide-deep") {
   options.dim = 8;
   options.batch = kBatch;
   options.threads = 1;
-  options.warmup_steps = 50;
+  options.packs.warmup_steps = 50;
   options.store.worker_threads = 1;
   return options;
 }

@@ -88,7 +88,7 @@ TEST(Trainer, TheLossIsThatOfItsLogits) {
 
 TEST(Trainer, PlansPacksBehindItsWarmUp) {
   TrainerOptions options = OptionsOf("wide-deep");
-  options.warmup_steps = 5;
+  options.packs.warmup_steps = 5;
   options.packs.groups = 2;
   options.packs.excluded = {"C3"};
   const auto trainer = OpenTrainer(options);
@@ -106,7 +106,7 @@ TEST(Trainer, PlansPacksBehindItsWarmUp) {
 
 TEST(Trainer, MicroBatchesFollowFromTheirBytes) {
   TrainerOptions options = OptionsOf("dlrm");
-  options.warmup_steps = 3;
+  options.packs.warmup_steps = 3;
   // 26 features of 8 floats: rows, sums, vectors and gradients of a sample take 3,328 bytes.
   options.micro_batch_bytes = 34 * 3328;
   const auto trainer = OpenTrainer(options);
@@ -118,7 +118,7 @@ TEST(Trainer, MicroBatchesFollowFromTheirBytes) {
 
 TEST(Trainer, MoreMicroBatchesThanAStepHasAreTold) {
   TrainerOptions options = OptionsOf("dlrm");
-  options.warmup_steps = 3;
+  options.packs.warmup_steps = 3;
   options.micro_batch_bytes = 10 * 3328;
   const auto trainer = OpenTrainer(options);
   Train(trainer.get(), 4);
@@ -129,7 +129,7 @@ TEST(Trainer, MoreMicroBatchesThanAStepHasAreTold) {
 TEST(Trainer, GroupsFollowFromTheirBytes) {
   TrainerOptions options = OptionsOf("dlrm");
   options.packs.rule = PackRule::kNone;
-  options.warmup_steps = 3;
+  options.packs.warmup_steps = 3;
   // A feature has 100 rows of 8 floats in a step: four of them are in a group, and two in the last.
   options.packs.group_bytes = 4 * 100 * 8 * sizeof(float);
   const auto trainer = OpenTrainer(options);

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "base/memory/grown_array.h"
 #include "base/seeded_bug.h"
-#include "train/pipeline/grown_array.h"
 
 namespace embank {
 

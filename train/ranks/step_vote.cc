@@ -15,7 +15,7 @@
 namespace embank {
 namespace {
 
-constexpr size_t kMessageBytes = 392;  // 432 bytes of a ballot - 40 of all else
+constexpr size_t kMessageBytes = 388;  // 432 bytes of a ballot - 44 of all else
 
 // A ballot on its way. The losses of the rank's slices and the logits of their samples follow it.
 struct SentBallot {
@@ -24,6 +24,7 @@ struct SentBallot {
   uint64_t lost_updates;
   uint32_t samples;
   uint32_t batch_crc32c;
+  uint32_t hot_rows_crc32c;
   uint16_t code;
   uint16_t message_bytes;
   uint8_t are_sums_finite;
@@ -38,6 +39,7 @@ SentBallot Packed(const Ballot& ballot) {
   sent.lost_updates = ballot.lost_updates;
   sent.samples = ballot.samples;
   sent.batch_crc32c = ballot.batch_crc32c;
+  sent.hot_rows_crc32c = ballot.hot_rows_crc32c;
   sent.code = static_cast<uint16_t>(ballot.status.code());
   const std::string message(ballot.status.message().substr(0, kMessageBytes));
   sent.message_bytes = static_cast<uint16_t>(message.size());
@@ -105,6 +107,7 @@ StatusOr<Verdict> StepVote::Run(const Ballot& ballot, SliceRange own, const Batc
   EMBANK_RETURN_IF_ERROR(exchange_->Run(sent_.source(), received_.target()));
   Verdict verdict;
   std::optional<SentBallot> first;
+  Status hot_rows;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const std::byte* const from = received_.data() + received_.parts()[rank].begin;
     SentBallot of_rank;
@@ -116,6 +119,10 @@ StatusOr<Verdict> StepVote::Run(const Ballot& ballot, SliceRange own, const Batc
       return Status(code, StrCat("rank ", rank, ": ",
                                  std::string_view(of_rank.message.data(), of_rank.message_bytes)));
     }
+    if (hot_rows.ok() && of_rank.hot_rows_crc32c != first->hot_rows_crc32c) {
+      hot_rows = InternalError(StrCat("rank ", rank, " has other hot rows than rank 0 after step ",
+                                      first->step, ": this is a defect of Embank"));
+    }
     verdict.are_sums_finite &= of_rank.are_sums_finite != 0;
     verdict.wants_end |= of_rank.wants_end != 0;
     verdict.left_out += of_rank.left_out;
@@ -126,6 +133,8 @@ StatusOr<Verdict> StepVote::Run(const Ballot& ballot, SliceRange own, const Batc
     std::memcpy(to_rank.logits.data(), from + sizeof(of_rank) + to_rank.losses.size_bytes(),
                 to_rank.logits.size_bytes());
   }
+  // A rank that failed has said why.
+  EMBANK_RETURN_IF_ERROR(hot_rows);
   return verdict;
 }
 

@@ -18,12 +18,13 @@ namespace embank {
 struct Ballot {
   Status status;
   uint64_t step = 0;
-  uint32_t samples = 0;         // of the batch
-  uint32_t batch_crc32c = 0;    // of its labels, dense features and ids
-  bool are_sums_finite = true;  // those of its gradients of rows
-  bool wants_end = false;       // the training shall end after this step
-  uint64_t left_out = 0;        // ids so far (RowCounts)
-  uint64_t lost_updates = 0;    // of rows, so far
+  uint32_t samples = 0;          // of the batch
+  uint32_t batch_crc32c = 0;     // of its labels, dense features and ids
+  uint32_t hot_rows_crc32c = 0;  // of all swaps and steps of hot rows (train/hot/hot_bag.h)
+  bool are_sums_finite = true;   // those of its gradients of rows
+  bool wants_end = false;        // the training shall end after this step
+  uint64_t left_out = 0;         // ids so far (RowCounts)
+  uint64_t lost_updates = 0;     // of rows, so far
 };
 
 // All ranks know this then.
@@ -48,9 +49,8 @@ class StepVote {
 
   // Gives all ranks the verdict, and the results of all slices: those of `own`, a run of the
   // batch's slices, are there before. The first status that is not OK is that of all ranks, with
-  // the number of its rank. INTERNAL: the ranks are not at one step. FAILED_PRECONDITION: they have
-  // other batches. The
-  // statuses of Exchange::Run.
+  // the number of its rank. INTERNAL: the ranks are not at one step, or their hot rows differ.
+  // FAILED_PRECONDITION: they have other batches. The statuses of Exchange::Run.
   StatusOr<Verdict> Run(const Ballot& ballot, SliceRange own, const BatchResults& results);
 
  private:

@@ -1,6 +1,7 @@
 #include "train/samples/click_batch.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -39,6 +40,13 @@ Status CheckFeature(const FeatureIds& feature, uint32_t samples, const std::stri
                                      feature.ids.size(), ", the number of its ids"));
 }
 
+template <typename Number>
+void AppendPart(const std::vector<Number>& from, size_t begin, size_t end,
+                std::vector<Number>* numbers) {
+  numbers->insert(numbers->end(), from.begin() + static_cast<ptrdiff_t>(begin),
+                  from.begin() + static_cast<ptrdiff_t>(end));
+}
+
 }  // namespace
 
 void AppendRow(const ClickRow& row, ClickBatch* batch) {
@@ -61,32 +69,39 @@ void AppendRow(const ClickRow& row, ClickBatch* batch) {
   }
 }
 
-void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch) {
-  EMBANK_CHECK(sample < from.samples && batch->features.size() == from.features.size());
+void AppendSamples(const ClickBatch& from, uint32_t begin, uint32_t end, ClickBatch* batch) {
+  EMBANK_CHECK(begin <= end && end <= from.samples);
+  EMBANK_CHECK(batch->features.size() == from.features.size());
   EMBANK_CHECK(from.labels.empty() || from.labels.size() == from.samples);
+  if (begin == end) return;
+  batch->samples += end - begin;
+  if (!from.labels.empty()) AppendPart(from.labels, begin, end, &batch->labels);
   const size_t dense = from.dense.size() / from.samples;
-  ++batch->samples;
-  if (!from.labels.empty()) batch->labels.push_back(from.labels[sample]);
-  const auto numbers = from.dense.begin() + static_cast<ptrdiff_t>(sample * dense);
-  batch->dense.insert(batch->dense.end(), numbers, numbers + static_cast<ptrdiff_t>(dense));
+  AppendPart(from.dense, begin * dense, end * dense, &batch->dense);
   for (size_t i = 0; i < from.features.size(); ++i) {
     const FeatureIds& source = from.features[i];
     FeatureIds& feature = batch->features[i];
     if (source.offsets.empty()) {
-      feature.ids.push_back(source.ids[sample]);
+      AppendPart(source.ids, begin, end, &feature.ids);
       continue;
     }
     if (feature.offsets.empty()) feature.offsets.push_back(0);
-    const uint32_t begin = source.offsets[sample];
-    const uint32_t end = source.offsets[sample + 1];
-    feature.ids.insert(feature.ids.end(), source.ids.begin() + begin, source.ids.begin() + end);
+    const uint32_t first = source.offsets[begin];
+    const size_t before = feature.ids.size();
+    AppendPart(source.ids, first, source.offsets[end], &feature.ids);
     if (!source.weights.empty()) {
-      feature.weights.insert(feature.weights.end(), source.weights.begin() + begin,
-                             source.weights.begin() + end);
+      AppendPart(source.weights, first, source.offsets[end], &feature.weights);
     }
     EMBANK_CHECK(feature.ids.size() <= UINT32_MAX);
-    feature.offsets.push_back(static_cast<uint32_t>(feature.ids.size()));
+    for (uint32_t sample = begin; sample < end; ++sample) {
+      const uint32_t ids = source.offsets[sample + 1] - first;
+      feature.offsets.push_back(static_cast<uint32_t>(before) + ids);
+    }
   }
+}
+
+void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch) {
+  AppendSamples(from, sample, sample + 1, batch);
 }
 
 uint32_t Crc32cOf(const ClickBatch& batch) {

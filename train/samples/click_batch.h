@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct ClickColumns {
   // The lines that say how those of the data are read (train/model_text.h). Empty: data that are no
   // log.
   std::string format = {};
+
+  // Returns the name of the table of each id feature.
+  const std::vector<std::string>& table_names() const { return tables.empty() ? ids : tables; }
 };
 
 // The ids of one id feature.
@@ -37,17 +41,28 @@ struct FeatureIds {
   std::vector<uint32_t> offsets;
   // The factor of each id in the sum of its bag. Empty: all are 1.
   std::vector<float> weights;
+
+  // Returns the ids of a sample.
+  std::span<const uint64_t> OfSample(uint32_t sample) const {
+    if (offsets.empty()) return std::span(ids).subspan(sample, 1);
+    return std::span(ids).subspan(offsets[sample], offsets[sample + 1] - offsets[sample]);
+  }
 };
 
 struct ClickBatch {
   uint32_t samples = 0;
   std::vector<float> labels;  // 0 or 1; empty: the samples have none
-  std::vector<float> dense;   // sample behind sample
+  std::vector<float> dense;   // sample after sample
   std::vector<FeatureIds> features;
+  // Where batches are all hot or all cold (train/fae/hot_cold_samples.h): all ids are those of hot
+  // rows.
+  bool is_hot = false;
+  bool ends_phase = false;  // the next batch depends on the loss after this one
 
-  // Removes all samples and keeps the memory. Afterwards there are so many id features.
+  // Removes all samples, keeps the memory, and leaves `id_features` features.
   void Clear(size_t id_features) {
     samples = 0;
+    is_hot = ends_phase = false;
     labels.clear();
     dense.clear();
     features.resize(id_features);
@@ -86,7 +101,10 @@ struct ClickRow {
 // Adds a sample to a batch that has a feature for each of its ids. All samples of a batch have bags
 // for the same features, all or none of them with weights, and all or none of them have labels.
 void AppendRow(const ClickRow& row, ClickBatch* batch);
-// Adds a sample of another batch with the same features.
+// Adds the samples from `begin` up to `end`, which is not included, of another batch with the same
+// features.
+void AppendSamples(const ClickBatch& from, uint32_t begin, uint32_t end, ClickBatch* batch);
+// Adds one of them.
 void AppendSample(const ClickBatch& from, uint32_t sample, ClickBatch* batch);
 
 }  // namespace embank

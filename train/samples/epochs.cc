@@ -58,6 +58,8 @@ Status Epochs::SkipTo(DataPosition position,
   }
   if (epoch > epoch_) EMBANK_RETURN_IF_ERROR(Begin(static_cast<uint32_t>(epoch)));
   position.place = InEpoch(position);
+  // Places between have orders that are not known.
+  if (!position.order.empty()) return source_->SkipTo(position);
   // A window is skipped as a whole. A line without an end is known by the whole position.
   const uint64_t lines = position.place - (position.open_line_bytes > 0 ? 1 : 0);
   const uint64_t end = position.window_samples > 0 ? position.window_begin : lines;

@@ -29,6 +29,7 @@ class Epochs final : public ClickSource {
   // The statuses of `open`, too.
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
   DataPosition position() const override;
+  // A position with an order is one of the source of its epoch, which goes there at once.
   // OUT_OF_RANGE: there are fewer epochs. The statuses of `open`, too.
   Status SkipTo(DataPosition position) override;
   // Does the same, which may take long, and calls `show` with the part of it that is done, 0 to 1,
