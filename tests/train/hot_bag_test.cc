@@ -34,8 +34,10 @@ using ::testing::HasSubstr;
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr size_t kBatches = 32;  // each takes up to ten times as long
+constexpr uint32_t kTimes = 2;   // that a hot id occurs, so that some half of the batches are hot
 #else
 constexpr size_t kBatches = 300;
+constexpr uint32_t kTimes = 8;
 #endif
 constexpr uint32_t kBatch = 100;
 constexpr uint64_t kHotBatches = 4;  // of a phase; as many cold ones come before them
@@ -103,9 +105,12 @@ const HotColdData& ClickData() {
   static const HotColdData data = [] {
     const uint64_t samples = (kBatches + 2) * kBatch;  // the rest of a class has less than a batch
     const auto source = Data(samples);
-    HotColdData split = Split(source.get(), samples, 14);
+    HotColdData split = Split(source.get(), samples, kTimes);
     EXPECT_GE(split.batches.size(), kBatches);
     split.batches.resize(kBatches);
+    const auto hot =
+        static_cast<size_t>(std::ranges::count(split.batches, true, &ClickBatch::is_hot));
+    EXPECT_TRUE(hot >= kBatches / 4 && hot <= kBatches * 3 / 4) << hot;
     return split;
   }();
   return data;
@@ -243,7 +248,7 @@ TEST(HotBag, HasTheBitsOfTheStore) {
 HotColdData DataWithLargeWeights() {
   constexpr Key kLargeSum = 777;
   constexpr Key kLargeStep = 778;
-  constexpr uint32_t kTimes = 4000;
+  constexpr uint32_t kRepeated = 4000;
   HotColdData data = BagData();
   HotIds ids = *data.hot_ids;
   ids.tables[1].Add(kLargeSum);
@@ -251,9 +256,9 @@ HotColdData DataWithLargeWeights() {
   data.hot_ids = std::make_shared<const HotIds>(std::move(ids));
   for (ClickBatch& batch : data.batches) {
     FeatureIds& feature = batch.features[2];
-    const uint32_t more = kTimes + 1;
-    feature.ids.insert(feature.ids.begin(), kTimes, kLargeSum);
-    feature.weights.insert(feature.weights.begin(), kTimes, 3e38f);
+    const uint32_t more = kRepeated + 1;
+    feature.ids.insert(feature.ids.begin(), kRepeated, kLargeSum);
+    feature.weights.insert(feature.weights.begin(), kRepeated, 3e38f);
     feature.ids.insert(feature.ids.begin(), kLargeStep);
     feature.weights.insert(feature.weights.begin(), 1e30f);
     for (uint32_t i = 1; i <= batch.samples; ++i) feature.offsets[i] += more;
