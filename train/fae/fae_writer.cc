@@ -98,7 +98,7 @@ Status FaeWriter::Finish(FaeHeader header, const HotIds& hot_ids) {
   return Keep(Rename());
 }
 
-Status FaeWriter::Keep(Status status) {
+Status FaeWriter::Keep(const Status& status) {
   failure_.Update(status);
   return failure_;
 }

@@ -56,7 +56,7 @@ class FaeWriter {
   Status WritePart(const std::string& bytes, fae::Part* part);
   Status WriteEnd(const FaeHeader& header, const HotIds& hot_ids);
   Status Rename();
-  Status Keep(Status status);
+  Status Keep(const Status& status);
 
   const std::string path_;
   const std::string unfinished_path_;

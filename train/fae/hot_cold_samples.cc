@@ -28,7 +28,7 @@ constexpr size_t kWordsCharacters = kBatch.size() + kHotOnly.size() + kCold.size
                                     kPhase.size() + kGivenInPhase.size() + kAwaitsLoss.size() +
                                     kSchedule.size();
 // A number of 64 bits has up to 20 digits, and an exact one up to 24 characters.
-static_assert(kWordsCharacters + 10 + 3 * 1 + 3 * 20 + (24 + 1 + 1 + 1 + 24) <=
+static_assert(kWordsCharacters + 10u + size_t{3} * 1 + size_t{3} * 20 + (24u + 1 + 1 + 1 + 24) <=
               OrderText::kCharactersMax);
 
 template <typename Number>
@@ -169,9 +169,9 @@ Status HotColdSamples::SkipTo(DataPosition position) {
         "the checkpoint has a place in a log, and these are hot and cold batches: give the log");
   }
   Order order;
-  const Status is_none = InvalidArgumentError(StrCat("the order of the checkpoint, \"",
-                                                     std::string_view(position.order),
-                                                     "\", is none of these hot and cold batches"));
+  Status is_none = InvalidArgumentError(StrCat("the order of the checkpoint, \"",
+                                               std::string_view(position.order),
+                                               "\", is none of these hot and cold batches"));
   if (!ReadOrder(position.order, &order)) return is_none;
   EMBANK_RETURN_IF_ERROR(CheckSetting(order));
   const State& state = order.state;

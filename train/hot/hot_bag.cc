@@ -125,6 +125,7 @@ StatusOr<bool> HotBag::TakeOfRanks(const Status& read, const std::vector<HotTabl
   team_->Keep(read);
   // A rank tells its number of rows of each table before them, and whether it has failed.
   std::vector<uint64_t> counts;
+  counts.reserve(own.size() + 1);
   for (const HotTable::Rows& rows : own) counts.push_back(rows.places.size());
   counts.push_back(read.ok() ? 0 : 1);
   const std::span<const std::byte> counts_bytes = std::as_bytes(std::span(counts));
