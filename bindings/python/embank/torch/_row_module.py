@@ -1,0 +1,224 @@
+"""The part that all modules have in common: tables of a store, as a torch.nn.Module."""
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NoReturn
+
+import torch
+
+from embank import _c
+from embank.errors import (FailedPreconditionError, InvalidArgumentError, NotFoundError,
+                           UnimplementedError)
+from embank.store import Store
+from embank.table import Table
+
+from . import _tensor
+from ._batch import VALUE_TYPES, Batch, Column, Gradients, new_structs
+from ._lookup import linked
+
+POOLINGS = {'sum': _c.EMBANK_POOL_SUM, 'mean': _c.EMBANK_POOL_MEAN, 'sqrtn': _c.EMBANK_POOL_SQRT_N}
+DEFAULT_INIT = ('normal', 0.0, 1.0)
+# Arguments of torch's modules that these have not, and why.
+REFUSED = {
+    'num_embeddings': 'a table has no size: each 64-bit number is a key',
+    'max_norm': 'a lookup does not change rows; max_gradient_norm limits their gradients',
+    'norm_type': 'a lookup does not change rows; max_gradient_norm limits their gradients',
+    'scale_grad_by_freq': 'the gradients of a key are summed; pooling mean divides them',
+    'sparse': 'the gradients of rows are no tensor: rows are stepped inside backward',
+    'dtype': "the type of rows is value_type='f32', 'f16' or 'bf16'",
+    '_weight': 'from_pretrained writes the rows of a tensor',
+}
+
+
+def refuse(arguments: dict[str, Any]) -> None:
+    """Raises UnimplementedError for an argument of torch's modules that these have not.
+
+    >>> refuse({'max_norm': 1.0})
+    Traceback (most recent call last):
+    embank.errors.UnimplementedError: max_norm is not there: a lookup does not change rows; \
+max_gradient_norm limits their gradients
+    """
+    for name in arguments:
+        if name in REFUSED:
+            raise UnimplementedError(f'{name} is not there: {REFUSED[name]}')
+
+
+def pooling_number(mode: Any) -> int:
+    """Returns the number of a pooling.
+
+    >>> pooling_number('median')
+    Traceback (most recent call last):
+    embank.errors.InvalidArgumentError: mode is 'median'; it must be one of 'sum', 'mean', 'sqrtn'
+    """
+    if mode == 'max':
+        raise UnimplementedError("mode 'max' is not there; it must be one of "
+                                 f'{", ".join(map(repr, POOLINGS))}')
+    if not isinstance(mode, str) or mode not in POOLINGS:
+        raise InvalidArgumentError(f'mode is {mode!r}; it must be one of '
+                                   f'{", ".join(map(repr, POOLINGS))}')
+    return POOLINGS[mode]
+
+
+def open_table(store: Store, name: str, dim: int, lr: float | None, options: Any) -> Table:
+    """Opens or makes the table of a module.
+
+    The learning rate of a table that exists is set to `lr`, as torch's optimizers set theirs: a
+    scheduler may have changed it before the checkpoint.
+    """
+    refuse(options)
+    if not isinstance(store, Store):
+        raise TypeError(f'store is a {type(store).__name__}; it must be an embank.Store')
+    options = {'optimizer': 'adagrad', 'init': DEFAULT_INIT, **options}
+    if name not in store.tables():
+        return store.table(name, dim=dim, learning_rate=lr, **options)
+    table = store.table(name, dim=dim, **options)
+    if lr is not None and table.learning_rate != torch.tensor(lr, dtype=torch.float32).item():
+        table.learning_rate = lr
+    return table
+
+
+def row_device(store: Store, device: Any) -> torch.device:
+    """Returns the device of the rows of a module.
+
+    FailedPreconditionError: it is none of the store's.
+    """
+    wanted = torch.device('cpu' if device is None else device)
+    if wanted.type == 'cpu':
+        return _tensor.CPU
+    if wanted.type != 'cuda':
+        raise UnimplementedError(f"device is '{wanted}'; it must be 'cpu' or 'cuda:N'")
+    options = store.options
+    ordinal = options.cuda_device if options.hbm_bytes else -1
+    wanted = torch.device('cuda', wanted.index or 0)
+    if ordinal != wanted.index:
+        has = f'is cuda:{ordinal}' if ordinal is not None and ordinal >= 0 else 'is none'
+        raise FailedPreconditionError(
+            f"device is '{wanted}', and that of the store {has}: it needs hbm_bytes and "
+            f'cuda_device={wanted.index}')
+    return wanted
+
+
+class RowModule(torch.nn.Module):
+    """A module whose rows are in tables of a store. It has no parameters.
+
+    A forward in training mode creates the rows of new keys, and its backward makes one step of the
+    optimizer of each table. A forward after eval(), after requires_grad_(False) or under no_grad()
+    answers the initial value of new keys, and creates nothing.
+    """
+
+    def __init__(self, store: Store, columns: list[Column], device: Any) -> None:
+        super().__init__()
+        self._store, self._columns, self._handle = store, columns, store._handle
+        self._template = new_structs(columns)
+        self.device = row_device(store, device)
+        self._row_optimizer: Any = None
+        self._is_frozen = False
+        self._offsets: dict[tuple[int, int], torch.Tensor] = {}
+
+    @property
+    def store(self) -> Store:
+        """The store of the rows."""
+        return self._store
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The tables of the rows, by their names."""
+        return {column.table.name: column.table for column in self._columns}
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Freezes the rows (False) or trains them; frozen rows are not created, either.
+
+        That of a module around this one sees parameters alone, and rows are none.
+        """
+        self._is_frozen = not requires_grad
+        return self
+
+    def new_batch(self, kind: type[Batch] = Batch) -> Batch:
+        """Returns a batch of this module without its keys."""
+        return kind(self._columns, self._template, self._handle, self.device)
+
+    def answer(self, batch: Batch) -> Gradients:
+        """Looks up a batch and returns its outputs."""
+        is_stepping = self.training and not self._is_frozen and torch.is_grad_enabled()
+        batch.look_up(is_stepping)
+        return linked(self, batch, is_stepping)
+
+    def step(self, batch: Batch, gradients: Gradients) -> None:
+        """Is for the backward of a batch: steps its rows, or gives them to the RowOptimizer."""
+        if self._row_optimizer is not None and self._row_optimizer.takes(batch, gradients):
+            return
+        try:
+            batch.step(gradients)
+        except NotFoundError:
+            # Rows of a table that forgets may go between forward and backward.
+            if all(table.options.on_full == 'refuse' for table in self.tables.values()):
+                raise
+
+    def fixed_offsets(self, bags: int, keys: int) -> torch.Tensor:
+        """Returns the offsets of bags with as many keys each."""
+        found = self._offsets.get((bags, keys))
+        if found is None:
+            if len(self._offsets) > 64:  # Batches of ever new shapes must not fill memory.
+                self._offsets.clear()
+            found = torch.arange(bags + 1) * keys
+            self._offsets[bags, keys] = found
+        return found
+
+    def on_host(self, tensor: torch.Tensor, name: str) -> torch.Tensor:
+        """Returns a tensor of the batch in host memory, where calls take keys.
+
+        TypeError: it is not on the device of the module.
+        """
+        if self.device is _tensor.CPU:
+            return tensor
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f'{name} is a {type(tensor).__name__}; it must be a tensor')
+        if tensor.device != self.device:
+            raise TypeError(f'{name} is on {tensor.device}, and the rows of this module on '
+                            f"{self.device}: call .to('{self.device}') on it")
+        return tensor.cpu()
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Returns what state_dict() says of the tables: their rows are in the store."""
+        return {'tables': {name: _identity(table) for name, table in self.tables.items()}}
+
+    def set_extra_state(self, state: Any) -> None:
+        """Checks that the tables are such as state_dict() has described.
+
+        FailedPreconditionError: they are others.
+        """
+        mine = self.get_extra_state()
+        if state != mine:
+            raise FailedPreconditionError(f'the state is of the tables {state}; the module has '
+                                          f'{mine}')
+
+    def __getattr__(self, name: str) -> Any:
+        if name == 'weight':
+            raise AttributeError(f'{type(self).__name__} has no weight: its rows are in a table; '
+                                 'see .tables, Table.lookup, Table.upsert and Table.scan')
+        return super().__getattr__(name)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(f'{type(self).__name__} uses an open store of this process: it cannot be '
+                        'copied or pickled. Make another one with the same store; save() keeps its '
+                        'rows')
+
+    def extra_repr(self) -> str:
+        """Returns the features, for repr()."""
+        return ', '.join(f'{column.name}: {column.table.dim}' for column in self._columns)
+
+
+def _identity(table: Table) -> dict[str, Any]:
+    options = dataclasses.asdict(table.options)
+    return {name: options[name] for name in ('dim', 'value_type', 'optimizer')}
+
+
+def new_column(name: str, table: Table, pooling: int, padding_idx: Any = None) -> Column:
+    """Returns a feature of a module."""
+    if padding_idx is not None:
+        if not isinstance(padding_idx, int) or not -1 << 63 <= padding_idx < 1 << 64:
+            raise InvalidArgumentError(f'padding_idx is {padding_idx!r}; it must be a 64-bit '
+                                       'integer')
+        padding_idx %= 1 << 64
+    value_type = table.options.value_type or 'f32'
+    return Column(name, table, pooling, VALUE_TYPES[value_type], padding_idx)

@@ -1,0 +1,83 @@
+"""The examples of docstrings, docs/python.md and examples/python run as they are written."""
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import pathlib
+import pkgutil
+import re
+import tempfile
+import unittest
+
+import embank
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r'^```python\n(.*?)^```[ \t]*$', re.M | re.S)
+PACKAGES = ('torch', 'safetensors', 'pyarrow', 'tqdm')  # which users may have, or not
+
+
+def missing_package(text):
+    """The package that a text imports and that is not installed."""
+    for name in PACKAGES:
+        if re.search(rf'\b(import|from)\b.*\b{name}\b', text):
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                return name
+    return None
+
+
+class Documents(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+
+    def test_docstrings(self):
+        tried = 0
+        for info in pkgutil.walk_packages(embank.__path__, 'embank.', onerror=lambda name: None):
+            if info.name.endswith('__main__'):
+                continue
+            with self.subTest(module=info.name):
+                try:
+                    module = importlib.import_module(info.name)
+                except ImportError as error:
+                    self.skipTest(f'{info.name} needs {error.name}')
+                told = doctest.testmod(module)
+                self.assertEqual(told.failed, 0)
+                tried += told.attempted
+        self.assertGreater(tried + doctest.testmod(embank).attempted, 80)
+
+    def test_the_page(self):
+        blocks = BLOCK.findall((ROOT / 'docs' / 'python.md').read_text(encoding='utf-8'))
+        self.assertGreater(len(blocks), 6)
+        names = {}
+        for at, block in enumerate(blocks):
+            with self.subTest(block=at), contextlib.redirect_stdout(io.StringIO()):
+                if missing_package(block):
+                    self.skipTest(f'{missing_package(block)} is not installed')
+                exec(compile(block, f'docs/python.md, block {at}', 'exec'), names)
+
+    def test_the_quickstart_goes_on(self):
+        program = (ROOT / 'examples' / 'python' / 'quickstart.py').read_text(encoding='utf-8')
+        code, lines = compile(program, 'quickstart.py', 'exec'), []
+        for _ in range(2):
+            with contextlib.redirect_stdout(io.StringIO()) as told:
+                exec(code, {})
+            lines.append(told.getvalue())
+        self.assertRegex(lines[0], r'^step 1: 10\d\d rows, loss 1.0000$')
+        self.assertRegex(lines[1], r'^step 2: 20\d\d rows, loss (0.9|1.0)')
+
+    def test_pages_show_the_examples(self):
+        programs = [path.read_text(encoding='utf-8')
+                    for path in (ROOT / 'examples' / 'python').glob('*.py')]
+        first = BLOCK.findall((ROOT / 'docs' / 'python.md').read_text(encoding='utf-8'))[0]
+        shown = BLOCK.findall((ROOT / 'README.md').read_text(encoding='utf-8'))
+        for block in (first, *shown):
+            self.assertTrue(any(block in program for program in programs), block)
+
+
+if __name__ == '__main__':
+    unittest.main()
