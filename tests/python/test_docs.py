@@ -45,10 +45,10 @@ class Documents(unittest.TestCase):
                     module = importlib.import_module(info.name)
                 except ImportError as error:
                     self.skipTest(f'{info.name} needs {error.name}')
-                told = doctest.testmod(module)
+                told = doctest.testmod(module, verbose=False)
                 self.assertEqual(told.failed, 0)
                 tried += told.attempted
-        self.assertGreater(tried + doctest.testmod(embank).attempted, 80)
+        self.assertGreater(tried + doctest.testmod(embank, verbose=False).attempted, 80)
 
     def test_the_page(self):
         blocks = BLOCK.findall((ROOT / 'docs' / 'python.md').read_text(encoding='utf-8'))

@@ -10,10 +10,11 @@ import tempfile
 import textwrap
 import threading
 import unittest
+from unittest import mock
 
 import embank
 import numpy as np
-from embank import _library
+from embank import _handle, _library
 
 KEYS = np.arange(1000, dtype=np.uint64)
 PACKAGE = pathlib.Path(embank.__file__).resolve().parent
@@ -61,6 +62,19 @@ class Closing(unittest.TestCase):
                     next(scan)
                 with self.assertRaises(embank.FailedPreconditionError):
                     table.lookup(KEYS)
+
+    def test_scans_are_closed_before_their_store(self):
+        for close in ('store.close()', 'garbage collection'):
+            store, table, scan = open_all()
+            scans = [scan, table.scan()]
+            with self.subTest(close=close), \
+                    mock.patch.object(_handle, 'library', wraps=_handle.library) as library:
+                if close == 'store.close()':
+                    store.close()
+                del store, table, scan, scans
+                gc.collect()
+                self.assertEqual([name for name, *_ in library.mock_calls],
+                                 ['embank_scan_close'] * 2 + ['embank_store_close'])
 
     def test_a_closed_store_refuses_every_call(self):
         store, table, scan = open_all()
@@ -117,6 +131,28 @@ class Closing(unittest.TestCase):
             for thread in threads:
                 thread.join()
             self.assertEqual(ended, ['the store is closed'] * 3)
+
+    def test_a_call_ends_before_its_store_is_closed(self):
+        store = open_all()[0]
+        told, is_told, library = [], threading.Event(), _handle.library
+
+        def tell(what):
+            told.append(what)
+            is_told.set()
+
+        def long_call():
+            closer.start()
+            is_told.wait()
+            return 0
+        closer = threading.Thread(target=store.close)
+        with mock.patch.object(_handle.time, 'sleep', lambda _: tell('waits')), \
+                mock.patch.object(_handle, 'library') as fake:
+            fake.embank_scan_close = library.embank_scan_close
+            fake.embank_store_close = lambda store: (tell('closes'),
+                                                     library.embank_store_close(store))[1]
+            store._handle.call(long_call)
+            closer.join()
+        self.assertEqual((told[0], told[-1]), ('waits', 'closes'))
 
     def test_threads_share_a_table(self):
         store = embank.Store()

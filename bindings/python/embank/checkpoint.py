@@ -34,6 +34,7 @@ class StartedCheckpoint:
     ...     started = store.checkpoint_async(b'step 1')
     ...     started.result(), started.done()
     (1, True)
+    >>> folder.cleanup()
     """
 
     def __init__(self, store: Store) -> None:

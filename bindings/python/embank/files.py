@@ -34,6 +34,7 @@ def verify(directory: Path, progress: Report | None = None) -> dict[str, Any]:
     ...     _ = store.checkpoint()
     >>> verify(folder.name + '/store')['clean']
     True
+    >>> folder.cleanup()
     """
     told, encoded = Progress(progress), _text.path(directory, 'directory')
 

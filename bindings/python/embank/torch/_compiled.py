@@ -40,6 +40,12 @@ def is_compiling() -> bool:
     return IS_THERE and torch.compiler.is_compiling()
 
 
+def not_traced(function: Any) -> Any:
+    """Marks a forward that torch.compile calls as it is, with a graph break."""
+    compiler: Any = getattr(torch, 'compiler', None)
+    return function if compiler is None else compiler.disable(function)
+
+
 def _of_parts(tensors: list[torch.Tensor], layout: list[int]) -> list[Any]:
     """Returns a feature of tensors for each number of the layout, as forward takes it."""
     remaining, features = iter(tensors), []

@@ -92,6 +92,8 @@ class EmbeddingBagCollection(RowModule):
 
     def _traced(self, features: Any) -> dict[str, torch.Tensor]:
         """Returns what forward does, within torch.compile."""
+        if not isinstance(features, Mapping):
+            raise TypeError('torch.compile needs a dict of features')
         tensors: list[torch.Tensor] = []
         layout: list[int] = []
         for name in self._names:
@@ -100,6 +102,9 @@ class EmbeddingBagCollection(RowModule):
             flags = 0
             for part, flag in zip(parts, (0, _compiled.HAS_OFFSETS, _compiled.HAS_WEIGHTS)):
                 if part is not None:
+                    if part.requires_grad and torch.is_grad_enabled():
+                        raise UnimplementedError('weights have no gradient within torch.compile: '
+                                                 'call .detach() on them')
                     tensors.append(part)
                     flags |= flag
             layout.append(flags)

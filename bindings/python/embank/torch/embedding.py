@@ -9,7 +9,7 @@ from embank.errors import InvalidArgumentError
 from embank.store import Store
 from embank.table import Table
 
-from . import _tensor
+from . import _compiled, _tensor
 from ._batch import NONE
 from ._row_module import RowModule, new_column, open_table, refuse
 
@@ -55,6 +55,7 @@ class Embedding(RowModule):
         """The table of the rows."""
         return self._columns[0].table
 
+    @_compiled.not_traced
     def forward(self, keys: torch.Tensor) -> torch.Tensor:
         """Returns the rows of keys; see the class."""
         shape = getattr(keys, 'shape', None)

@@ -9,6 +9,7 @@ from embank.errors import InvalidArgumentError
 from embank.store import Store
 from embank.table import Table
 
+from . import _compiled
 from ._bag_input import bag_input
 from ._batch import Batch
 from ._row_module import RowModule, new_column, open_table, pooling_number
@@ -45,6 +46,7 @@ class EmbeddingBag(RowModule):
         """The table of the rows."""
         return self._columns[0].table
 
+    @_compiled.not_traced
     def forward(self, input: torch.Tensor, offsets: torch.Tensor | None = None,
                 per_sample_weights: torch.Tensor | None = None) -> torch.Tensor:
         """Returns the pooled rows of bags; see the class."""
