@@ -104,18 +104,17 @@ TEST_F(HotTrainCommand, TrainsTheSameModelWithTheBagAndWithout) {
 
 TEST_F(HotTrainCommand, GoesOnWhereItWasStopped) {
   const std::string whole = Figures(StrCat("--epochs 2 --path ", Place("whole")));
-  for (const int every : {17, 40}) {
-    const std::string path = Place(StrCat("parts-", every));
-    std::string json = Figures(StrCat("--epochs 2 --steps ", every, " --path ", path));
-    for (int step = 2 * every; NumberOf(json, "steps") < NumberOf(whole, "steps"); step += every) {
-      json = Figures(StrCat("--epochs 2 --resume --steps ", step, " --path ", path));
-      ASSERT_GE(NumberOf(json, "steps"), step < NumberOf(whole, "steps") ? step : 0);
-    }
-    EXPECT_EQ(NumberOf(json, "weights_crc32c"), NumberOf(whole, "weights_crc32c"));
-    EXPECT_EQ(NumberOf(json, "rate"), NumberOf(whole, "rate"));
-    EXPECT_EQ(NumberOf(json, "eval_logloss"), NumberOf(whole, "eval_logloss"));
-    ExpectSameRows(path, Place("whole"), 27);
+  constexpr int kEvery = 17;
+  const std::string path = Place("parts");
+  std::string json = Figures(StrCat("--epochs 2 --steps ", kEvery, " --path ", path));
+  for (int step = 2 * kEvery; NumberOf(json, "steps") < NumberOf(whole, "steps"); step += kEvery) {
+    json = Figures(StrCat("--epochs 2 --resume --steps ", step, " --path ", path));
+    ASSERT_GE(NumberOf(json, "steps"), step < NumberOf(whole, "steps") ? step : 0);
   }
+  EXPECT_EQ(NumberOf(json, "weights_crc32c"), NumberOf(whole, "weights_crc32c"));
+  EXPECT_EQ(NumberOf(json, "rate"), NumberOf(whole, "rate"));
+  EXPECT_EQ(NumberOf(json, "eval_logloss"), NumberOf(whole, "eval_logloss"));
+  ExpectSameRows(path, Place("whole"), 27);
 }
 
 TEST_F(HotTrainCommand, LeavesColdBatchesOut) {
