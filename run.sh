@@ -14,6 +14,7 @@ bench=$root/build/release/bin/embank-bench
 train=$root/build/release/bin/embank-train
 trained=$root/build/release/trained
 scores=$root/out/scores.csv
+figures_file=$root/build/release/trained.json
 report=$root/out/report.html
 
 if [[ ${1-} == -h || ${1-} == --help ]]; then
@@ -91,7 +92,7 @@ Every answer and every row is compared with the oracle's again: the tiers change
 
 WORDS
 say "tiers: embank-bench tiers ${bench_options[*]}"
-"$bench" tiers --path "$root/build/release" "${bench_options[@]}"
+"$bench" tiers --path "$root/build/release" "${bench_options[@]}" --report "$report"
 
 printf '\n--- 4 of 4: a click model that is trained ---\n\n'
 store_options=(--dram-mib 48 --hbm-mib 1 --path "$trained")
@@ -110,12 +111,13 @@ WORDS
   [[ -z $columns ]] || grep -Eq '^[[:space:]]*dense[[:space:]]' "$columns" ||
     log_options+=(--model ffnn)
   say "train: embank-train ${log_options[*]}"
-  "$train" "${log_options[@]}" --batch 32 --steps 4000 "${store_options[@]}"
+  train_options=("${log_options[@]}" --batch 32 --steps 4000 "${store_options[@]}")
+  "$train" "${train_options[@]}" --json "$figures_file"
 else
   cat <<'WORDS'
 A click model (DLRM) learns from a generated log of clicks in Criteo's format. Its labels were drawn
 from a hidden model, so that the best possible AUC is known. Its embedding rows are in a store with
-three tiers. Behind its first checkpoint the training is killed (kill -9). It goes on there, and
+three tiers. After its first checkpoint the training is killed (kill -9). It goes on there, and
 ends with the model of a training that nobody killed. AUC and logloss are of samples that the model
 had not seen. At the end it predicts a log without labels: a score for each line.
 
@@ -132,7 +134,8 @@ WORDS
   kill -KILL "$training" 2> /dev/null || true
   wait "$training" 2> /dev/null || true
   say "train: embank-train ${log_options[*]} --resume"
-  "$train" "${train_options[@]}" --resume
+  train_options+=(--resume)
+  "$train" "${train_options[@]}" --json "$figures_file"
   say "predict: embank-train predict, the samples of the evaluation without their labels"
   "$train" "${log_options[@]}" --write-log "$trained.log"
   tail -n 20000 "$trained.log" | cut -f 2- > "$trained.unlabelled"
@@ -159,13 +162,15 @@ WORDS
   printf 'Rows up to 4 steps late: %s samples/s and AUC %s, in place of %s and %s.\n' \
     ${figures[4]} ${figures[0]}
 fi
-rm -rf "$trained"
+"$bench" training --json "$figures_file" --command "embank-train ${train_options[*]}" \
+  --report "$report"
+rm -rf "$trained" "$figures_file"
 
 cat <<WORDS
 
 All answers and all rows of the first three runs are those of the oracle.
 
-The pictures (throughput, hit ratio over time, how long batches took) and all numbers are in
+The results of the four runs, with pictures and all numbers, are in
   $report
 
 Four things to try next:

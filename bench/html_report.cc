@@ -25,7 +25,7 @@ constexpr const char* kHead = R"(<!DOCTYPE html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Embank: what a run has shown</title>
+<title>Embank: what runs have shown</title>
 <style>
 :root { --page: #ffffff; --text: #1c1f23; --quiet: #59616b; --line: #d5dae0; --panel: #f5f7f9;
   --good: #176f2c; --bad: #b3201c; --series-0: #0757b8; --series-1: #b04a00; --mark: #6e7781; }
@@ -68,11 +68,15 @@ circle { fill: var(--series); }
 </style>
 </head>
 <body>
-<h1>Embank: what a run has shown</h1>
-<p>Embank is a key-value store for embeddings. A program, embank-bench, has sent a stream of keys
-through it as a training job would. Each section below is one run: what it has shown, where it was
-measured, pictures, and below them the numbers.</p>
+<h1>Embank: what runs have shown</h1>
+<p>Embank is a key-value store for embeddings. Programs have sent keys through it as a training
+job does, or have trained a model with it. The list has what each run has shown. Its section says
+where it was measured, and has pictures and the numbers.</p>
+<ol>
+<!-- the end of the summary -->
+</ol>
 )";
+constexpr const char* kSummaryEnd = "<!-- the end of the summary -->\n";
 constexpr const char* kBegin = "<!DOCTYPE html>\n<!-- a report of embank-bench -->\n";
 constexpr const char* kEnd = "<!-- the end of the runs -->\n</body>\n</html>\n";
 
@@ -117,17 +121,30 @@ StatusOr<std::string> ReadPage(const std::string& path) {
   if (file == nullptr || std::ferror(file.get()) != 0) {
     return ErrnoStatus(errno, StrCat(path, ": cannot be read"));
   }
-  const bool is_ours = absl::StartsWith(text, kBegin) && absl::EndsWith(text, kEnd);
+  const bool is_ours = absl::StartsWith(text, kBegin) && absl::EndsWith(text, kEnd) &&
+                       absl::StrContains(text, kSummaryEnd);
   if (text.empty() || is_ours) return text;
   return InvalidArgumentError(
       StrCat(path, ": is there, and is no page of embank-bench: name another file"));
 }
 
+uint64_t SectionsOf(const std::string& page) {
+  uint64_t count = 0;
+  for (size_t at = 0; (at = page.find("\n<section ", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+std::string SummaryElement(const HtmlSection& section, uint64_t number) {
+  return StrCat("<li", section.is_failed ? " class=\"failed\"" : "", "><a href=\"#run-", number,
+                "\">", EscapedText(section.title), "</a>. ", EscapedText(section.verdict),
+                "</li>\n");
+}
+
 }  // namespace
 
-std::string SectionElement(const HtmlSection& section) {
+std::string SectionElement(const HtmlSection& section, uint64_t number) {
   std::string text =
-      StrCat("<section>\n<h2>", EscapedText(section.title), "</h2>\n",
+      StrCat("<section id=\"run-", number, "\">\n<h2>", EscapedText(section.title), "</h2>\n",
              Paragraph(section.is_failed ? "verdict failed" : "verdict", section.verdict));
   for (const std::string& words : section.paragraphs) text += Paragraph("text", words);
   text += "<dl>\n";
@@ -150,7 +167,9 @@ Status CheckPage(const std::string& path) {
 Status AppendToPage(const std::string& path, const HtmlSection& section) {
   EMBANK_ASSIGN_OR_RETURN(std::string text, ReadPage(path));
   if (text.empty()) text = StrCat(kHead, kEnd);
-  text.insert(text.size() - std::char_traits<char>::length(kEnd), SectionElement(section));
+  const uint64_t number = SectionsOf(text) + 1;
+  text.insert(text.size() - std::char_traits<char>::length(kEnd), SectionElement(section, number));
+  text.insert(text.find(kSummaryEnd), SummaryElement(section, number));
   return WriteFile(path, text);
 }
 

@@ -3,6 +3,7 @@
 #ifndef EMBANK_BENCH_HTML_REPORT_H_
 #define EMBANK_BENCH_HTML_REPORT_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,15 +36,15 @@ struct HtmlSection {
   std::vector<HtmlTable> tables;
 };
 
-// The section as HTML. All texts are escaped.
-std::string SectionElement(const HtmlSection& section);
+// The section as HTML, with the anchor run-`number`. All texts are escaped.
+std::string SectionElement(const HtmlSection& section, uint64_t number);
 
 // Checks that AppendToPage can work, before a long run is wasted. Changes nothing.
 // INVALID_ARGUMENT: the file was not made here; else the reason why it cannot be written.
 Status CheckPage(const std::string& path);
 
-// Adds a section at the end of the page `path`, which is made if it is missing or empty. Statuses
-// of CheckPage.
+// Adds a section at the end of the page `path`, which is made if it is missing or empty, and its
+// title and verdict to the list at the top. Statuses of CheckPage.
 Status AppendToPage(const std::string& path, const HtmlSection& section);
 
 }  // namespace embank

@@ -100,6 +100,12 @@ struct TiersOptions {
   int32_t cuda_device = -1;   // -1: the twin
 };
 
+struct TrainingPageOptions {
+  std::string json_path;    // figures of embank-train
+  std::string command;      // of the training
+  std::string report_path;  // of a page of HTML to which the training is added
+};
+
 enum class SsdPhase { kFill, kLookup, kPmem, kScan, kOverwrite, kCheckpoint, kRecover };
 
 struct SsdOptions {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -141,19 +142,14 @@ std::vector<std::pair<std::string, std::string>> Facts(const Machine& machine,
                                                        const ReplayOptions& options,
                                                        const std::string& source,
                                                        const RunOrigin& origin) {
-  return {{"machine", absl::StrFormat("%s, %d cores, %.1f GiB of memory, %s, huge pages %s, load "
-                                      "%.2f before the run",
-                                      machine.cpu, machine.cores,
-                                      static_cast<double>(machine.memory_bytes) * 0x1p-30,
-                                      machine.kernel, machine.huge_pages, machine.load_average)},
-          {"commit", Commit()},
-          {"command", origin.command},
-          {"begun", origin.time},
-          {"keys", source},
-          {"rows", absl::StrFormat("%d values of type %s, optimizer %s", options.shape.dim,
-                                   ValueTypeName(options.shape.value_type),
-                                   OptimizerName(options.shape.optimizer))},
-          {"batch", StrCat(Grouped(options.batch), " keys")}};
+  std::vector<std::pair<std::string, std::string>> facts = OriginFacts(machine, origin);
+  facts.emplace_back("keys", source);
+  facts.emplace_back("rows",
+                     absl::StrFormat("%d values of type %s, optimizer %s", options.shape.dim,
+                                     ValueTypeName(options.shape.value_type),
+                                     OptimizerName(options.shape.optimizer)));
+  facts.emplace_back("batch", StrCat(Grouped(options.batch), " keys"));
+  return facts;
 }
 
 void SetVerdict(uint64_t mismatches, const std::string& first, std::string success,
@@ -185,7 +181,41 @@ HtmlTable KillTable(const SurviveReport& report) {
   return table;
 }
 
+HtmlTable TierTable(const TiersReport& report) {
+  HtmlTable table;
+  table.title = "Tiers";
+  table.columns = {"tier", "rows", "MiB", "lookups answered", "rows in", "rows out"};
+  const auto share = [&](uint64_t lookups) {
+    return Percent(static_cast<double>(lookups) /
+                   static_cast<double>(std::max<uint64_t>(1, report.positions)));
+  };
+  const auto moved = [](const std::optional<uint64_t>& rows) {
+    return rows ? Grouped(*rows) : std::string("-");
+  };
+  for (const TierFigures& tier : report.tiers) {
+    table.rows.push_back({tier.name, Grouped(tier.rows), absl::StrFormat("%.1f", MiB(tier.bytes)),
+                          share(tier.answered), moved(tier.moved_in), moved(tier.moved_out)});
+  }
+  table.rows.push_back({"made", "", "", share(report.created), "", ""});
+  table.legend =
+      "rows, MiB: in the tier at the end; lookups answered: whose rows were there; rows in, rows "
+      "out: moved to the tier and from it, where the store counts them.";
+  return table;
+}
+
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> OriginFacts(const Machine& machine,
+                                                             const RunOrigin& origin) {
+  return {{"machine", absl::StrFormat("%s, %d cores, %.1f GiB of memory, %s, huge pages %s, load "
+                                      "%.2f before the run",
+                                      machine.cpu, machine.cores,
+                                      static_cast<double>(machine.memory_bytes) * 0x1p-30,
+                                      machine.kernel, machine.huge_pages, machine.load_average)},
+          {"commit", Commit()},
+          {"command", origin.command},
+          {"begun", origin.time}};
+}
 
 std::string CommandText(std::span<const char* const> words) {
   constexpr const char* kPlain =
@@ -306,6 +336,38 @@ HtmlSection SurviveSection(const Machine& machine, const SurviveOptions& options
                    {"mismatches", Grouped(report.mismatches)},
                    {"seconds, with the oracle", absl::StrFormat("%.1f", report.seconds)}}),
       SliceTable(figures.slices, figures.positions_before)};
+  return section;
+}
+
+HtmlSection TiersSection(const Machine& machine, const TiersOptions& options,
+                         const TiersReport& report, const RunOrigin& origin) {
+  HtmlSection section;
+  section.title = "Tiers: rows where their heat says";
+  SetVerdict(
+      report.mismatches, report.first_mismatch,
+      StrCat("With rows in four tiers, all ", Grouped(report.answers_compared), " answers and all ",
+             Grouped(report.rows_compared), " rows are those of the oracle, bit for bit."),
+      &section);
+  section.paragraphs = {absl::StrFormat(
+      "%s rows take %.0f MiB. The store may use %.0f MiB of device memory (%s), %.0f MiB of DRAM "
+      "and %.0f MiB of persistent memory; the other rows are on the SSD. Rows with the most heat "
+      "go up, while batches go on.",
+      Grouped(report.rows), MiB(report.data_bytes), MiB(report.hbm_bytes), report.device,
+      MiB(report.dram_bytes), MiB(report.pmem_bytes))};
+  section.facts = Facts(machine, options.replay, report.source, origin);
+  const std::pair<const char*, const VerbTiming*> verbs[] = {{"lookup", &report.lookup},
+                                                             {"gradients", &report.gradients}};
+  section.figures = {LatencyFigure(report.lookup, report.gradients)};
+  section.tables = {
+      TierTable(report), VerbTable(verbs),
+      FigureTable("Moves",
+                  {{"flushes of the hot set", Grouped(report.hot_flushes)},
+                   {"checkpoints", Grouped(report.checkpoints)},
+                   {"p99 of a batch beside flushes, us",
+                    absl::StrFormat("%.0f", report.flush.p99_beside_us)},
+                   {"p99 without a flush, us", absl::StrFormat("%.0f", report.flush.p99_alone_us)},
+                   {"longest wait of a batch for a flush, us",
+                    absl::StrFormat("%.0f", report.flush.longest_wait_us)}})};
   return section;
 }
 

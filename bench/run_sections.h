@@ -1,10 +1,11 @@
-// The results of a replay and of a survive run, as sections of a page.
+// The results of a replay, of a survive run and of a tiers run, as sections of a page.
 #ifndef EMBANK_BENCH_RUN_SECTIONS_H_
 #define EMBANK_BENCH_RUN_SECTIONS_H_
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/html_report.h"
@@ -12,6 +13,7 @@
 #include "bench/options.h"
 #include "bench/replay.h"
 #include "bench/survive_run.h"
+#include "bench/tiers_run.h"
 
 namespace embank {
 
@@ -30,6 +32,11 @@ HtmlSection ReplaySection(const Machine& machine, const ReplayOptions& options,
                           const ReplayReport& report, const RunOrigin& origin);
 HtmlSection SurviveSection(const Machine& machine, const SurviveOptions& options,
                            const SurviveReport& report, const RunOrigin& origin);
+HtmlSection TiersSection(const Machine& machine, const TiersOptions& options,
+                         const TiersReport& report, const RunOrigin& origin);
+// The facts of any run: machine, commit, command, time.
+std::vector<std::pair<std::string, std::string>> OriginFacts(const Machine& machine,
+                                                             const RunOrigin& origin);
 
 }  // namespace embank
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -196,7 +197,28 @@ TEST(CommandLine, APageThatCannotBeAddedToIsNamedBeforeTheRun) {
   }
 }
 
-TEST(CommandLine, ReplayAndSurviveAddToOnePage) {
+constexpr const char* kTrainingFigures =
+    R"({"model": "dlrm", "steps": 20, "samples": 20000, "samples_per_second": 5980.02,
+        "logloss": 0.7673, "auc": 0.5878, "eval_auc": 0.725264, "best_auc": 0.797037,
+        "seconds": {"lookup": 0.1, "dense": 2.9, "gradients": 0.1, "all": 3.3},
+        "rows": {"hbm": 1, "dram": 2, "pmem": 3, "ssd": 4},
+        "hit_ratio": {"hbm": 0.1, "dram": 0.5, "pmem": 0.1, "ssd": 0.1, "created": 0.2}})";
+
+TEST(CommandLine, FiguresThatAreNoTrainingsAreRefused) {
+  const test::ScratchDirectory directory;
+  const std::string page = directory.path() + "/report.html";
+  const std::string figures = kTrainingFigures;
+  for (const std::string& contents : {std::string(), std::string("{\"model\": \"dlrm\"}"),
+                                      figures.substr(0, figures.size() / 2)}) {
+    const TemporaryFile file(".json", contents);
+    const Ended ended = RunProgram("training --json " + file.path() + " --report " + page);
+    EXPECT_EQ(ended.exit_code, 2) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("--json: " + file.path()));
+    EXPECT_FALSE(std::filesystem::exists(page));
+  }
+}
+
+TEST(CommandLine, RunsAddToOnePage) {
   const test::ScratchDirectory directory;
   const TemporaryFile trace(".txt", "1\n2\n1\n3\n");
   const std::string page = directory.path() + "/report.html";
@@ -205,6 +227,12 @@ TEST(CommandLine, ReplayAndSurviveAddToOnePage) {
   EXPECT_EQ(replay.exit_code, 0) << replay.output;
   const Ended survive = RunProgram("survive --kills 0 --path " + directory.path() + options);
   EXPECT_EQ(survive.exit_code, 0) << survive.output;
+  const Ended tiers = RunProgram("tiers --path " + directory.path() + options);
+  EXPECT_EQ(tiers.exit_code, 0) << tiers.output;
+  const TemporaryFile figures(".json", kTrainingFigures);
+  const Ended training = RunProgram("training --json " + figures.path() +
+                                    " --command 'embank-train --data log' --report " + page);
+  EXPECT_EQ(training.exit_code, 0) << training.output;
   std::ifstream file(page);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const size_t first = text.find("<h2>Replay");
@@ -212,6 +240,10 @@ TEST(CommandLine, ReplayAndSurviveAddToOnePage) {
   ASSERT_NE(first, std::string::npos) << text;
   ASSERT_NE(second, std::string::npos) << text;
   EXPECT_LT(first, second);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("<li><a href=\"#run-3\">Tiers"), HasSubstr("<td>HBM</td>"),
+                    HasSubstr("<section id=\"run-4\">"), HasSubstr("had not seen is 0.7253, where"),
+                    HasSubstr("embank-train --data log")));
   EXPECT_THAT(text, AllOf(HasSubstr("embank-bench replay --trace " + trace.path()),
                           HasSubstr("embank-bench survive --kills 0 --path " + directory.path())));
 }

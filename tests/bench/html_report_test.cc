@@ -50,19 +50,20 @@ TEST(EscapedText, HasNoMarkup) {
 }
 
 TEST(SectionElement, ShowsAllPartsEscaped) {
-  const std::string text = SectionElement(SomeSection("A run <1>"));
-  EXPECT_THAT(text, AllOf(HasSubstr("<h2>A run &lt;1&gt;</h2>"), HasSubstr(">All is well.</p>"),
-                          HasSubstr("<p class=\"text\">Some words.</p>"),
-                          HasSubstr("<dt>machine</dt><dd>a &lt;machine&gt;</dd>"),
-                          HasSubstr("run &#39;it&#39; &amp; see"), HasSubstr("<svg "),
-                          HasSubstr("<h3>Throughput &amp; more</h3>"), HasSubstr("a &lt; b")));
+  const std::string text = SectionElement(SomeSection("A run <1>"), 7);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("<section id=\"run-7\">\n<h2>A run &lt;1&gt;</h2>"),
+                    HasSubstr(">All is well.</p>"), HasSubstr("<p class=\"text\">Some words.</p>"),
+                    HasSubstr("<dt>machine</dt><dd>a &lt;machine&gt;</dd>"),
+                    HasSubstr("run &#39;it&#39; &amp; see"), HasSubstr("<svg "),
+                    HasSubstr("<h3>Throughput &amp; more</h3>"), HasSubstr("a &lt; b")));
   EXPECT_THAT(text, AllOf(HasSubstr("<h3>Numbers</h3>"), HasSubstr("<td>x&lt;y</td><td>1</td>"),
                           HasSubstr("value: &quot;a number&quot;"),
                           HasSubstr("<details><summary>More</summary>")));
   EXPECT_THAT(text, Not(HasSubstr("verdict failed")));
   HtmlSection failed = SomeSection("");
   failed.is_failed = true;
-  EXPECT_THAT(SectionElement(failed), HasSubstr("verdict failed"));
+  EXPECT_THAT(SectionElement(failed, 1), HasSubstr("verdict failed"));
 }
 
 TEST(Page, IsMadeAndThenAddedTo) {
@@ -76,6 +77,9 @@ TEST(Page, IsMadeAndThenAddedTo) {
                           Not(HasSubstr("<script")), HasSubstr("prefers-color-scheme: dark")));
   EXPECT_LT(page.find("<h2>First"), page.find("<h2>Second"));
   EXPECT_NE(page.find("<h2>Second"), std::string::npos);
+  EXPECT_THAT(page, HasSubstr("<ol>\n<li><a href=\"#run-1\">First</a>. All is well.</li>\n"
+                              "<li><a href=\"#run-2\">Second</a>. All is well.</li>\n"));
+  EXPECT_LT(page.find("<section id=\"run-1\""), page.find("<section id=\"run-2\""));
   EXPECT_EQ(page.find("<html"), page.rfind("<html"));
   EXPECT_EQ(page.find("</body>"), page.rfind("</body>"));
 }

@@ -47,7 +47,8 @@ std::string ReplayText(const ReplayReport& report) {
   Machine machine;
   machine.cpu = "Some Processor";
   return SectionElement(ReplaySection(machine, ReplayOptions(), report,
-                                      {"embank-bench replay --seed 1", "2026-01-02 03:04 UTC"}));
+                                      {"embank-bench replay --seed 1", "2026-01-02 03:04 UTC"}),
+                        1);
 }
 
 TEST(CommandText, IsWhatAShellTakes) {
@@ -117,7 +118,7 @@ TEST(SurviveSection, ShowsKillsAndCheckpoints) {
   EXPECT_THAT(section.figures[0].plot.marks, ElementsAre(2.0, 4.0));
   EXPECT_THAT(section.figures[1].plot.marks, ElementsAre(2.0, 4.0));
   EXPECT_DOUBLE_EQ(section.figures[0].plot.series[0].points[0].x, 2.0);
-  const std::string text = SectionElement(section);
+  const std::string text = SectionElement(section, 1);
   EXPECT_THAT(text, AllOf(HasSubstr("Killed 2 times"), HasSubstr("654,321 rows"),
                           HasSubstr("take 40 MiB"), HasSubstr("16 MiB of memory"),
                           HasSubstr("<td>recovery</td><td>16</td><td>16</td><td>0.250</td>"),
@@ -125,6 +126,26 @@ TEST(SurviveSection, ShowsKillsAndCheckpoints) {
   SurviveReport wrong = SomeSurvive();
   wrong.mismatches = 1;
   EXPECT_TRUE(SurviveSection(Machine(), options, wrong, RunOrigin()).is_failed);
+}
+
+TEST(TiersSection, ShowsWhereRowsAre) {
+  TiersReport report;
+  report.answers_compared = 3'000'000;
+  report.rows_compared = 123'456;
+  report.positions = 1'000;
+  report.created = 250;
+  report.tiers = {{.name = "HBM", .rows = 7, .bytes = 3 << 20, .answered = 500, .moved_in = 9},
+                  {.name = "SSD", .rows = 1'234, .answered = 250}};
+  report.lookup = SomeReplay().lookup;
+  const auto text = [&] {
+    return SectionElement(TiersSection(Machine(), TiersOptions(), report, RunOrigin()), 1);
+  };
+  EXPECT_THAT(text(), AllOf(HasSubstr("3,000,000 answers and all 123,456 rows"),
+                            HasSubstr("<td>HBM</td><td>7</td><td>3.0</td><td>50.0 %</td><td>9"),
+                            HasSubstr("<td>SSD</td><td>1,234</td><td>0.0</td><td>25.0 %</td><td>-"),
+                            HasSubstr("<td>made</td><td></td><td></td><td>25.0 %</td>")));
+  report.mismatches = 1;
+  EXPECT_THAT(text(), HasSubstr("verdict failed"));
 }
 
 }  // namespace
