@@ -60,15 +60,26 @@ class Documents(unittest.TestCase):
                     self.skipTest(f'{missing_package(block)} is not installed')
                 exec(compile(block, f'docs/python.md, block {at}', 'exec'), names)
 
-    def test_the_quickstart_goes_on(self):
-        program = (ROOT / 'examples' / 'python' / 'quickstart.py').read_text(encoding='utf-8')
-        code, lines = compile(program, 'quickstart.py', 'exec'), []
-        for _ in range(2):
-            with contextlib.redirect_stdout(io.StringIO()) as told:
-                exec(code, {})
-            lines.append(told.getvalue())
-        self.assertRegex(lines[0], r'^step 1: 10\d\d rows, loss 1.0000$')
-        self.assertRegex(lines[1], r'^step 2: 20\d\d rows, loss (0.9|1.0)')
+    def test_first_programs_go_on(self):
+        for name, first, second in (
+                ('quickstart.py', r'^step 1: 10\d\d rows, loss 1.0000$',
+                 r'^step 2: 20\d\d rows, loss (0.9|1.0)'),
+                ('first_model.py', r'^step 1: loss \d.\d{4}, 204\d items$',
+                 r'^step 2: loss \d.\d{4}, 40\d\d items$')):
+            with self.subTest(program=name):
+                program = (ROOT / 'examples' / 'python' / name).read_text(encoding='utf-8')
+                if missing_package(program):
+                    self.skipTest(f'{missing_package(program)} is not installed')
+                os.mkdir(name)
+                os.chdir(name)
+                code, lines = compile(program, name, 'exec'), []
+                for _ in range(2):
+                    with contextlib.redirect_stdout(io.StringIO()) as told:
+                        exec(code, {})
+                    lines.append(told.getvalue())
+                os.chdir('..')
+                self.assertRegex(lines[0], first)
+                self.assertRegex(lines[1], second)
 
     def test_pages_show_the_examples(self):
         programs = [path.read_text(encoding='utf-8')
