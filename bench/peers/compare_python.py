@@ -17,6 +17,7 @@ import json
 import os
 import statistics
 import time
+import types
 
 import click_log
 from needs import import_torch, threads_text
@@ -266,6 +267,14 @@ class Calls:
             raise RuntimeError(library.embank_last_error())
 
 
+def jagged(batch: dict, bag: int) -> types.SimpleNamespace:
+    """A batch as a KeyedJaggedTensor has it."""
+    values = torch.cat([keys.reshape(-1) for keys in batch.values()])
+    offsets = torch.arange(TABLES * BATCH + 1) * bag
+    return types.SimpleNamespace(keys=lambda: NAMES, values=lambda: values,
+                                 offsets=lambda: offsets, weights_or_none=lambda: None)
+
+
 def overhead(options: argparse.Namespace, figures: dict) -> None:
     rows, threads = first_rows(TABLES, options.rows, DIM), options.threads[0]
     torch.set_num_threads(threads)
@@ -276,23 +285,31 @@ def overhead(options: argparse.Namespace, figures: dict) -> None:
         gradients = [torch.from_numpy(array) for array in arrays]
         calls = Calls(other, arrays, bag)
 
-        def module_step(number: int) -> None:
+        joined = [jagged(batch, bag) for batch in ours.batches]
+        wide_gradients = torch.full((BATCH, TABLES * DIM), 1e-4)
+
+        def dict_step(number: int) -> None:
             pooled = ours.module(ours.batches[number % BATCHES])
             torch.autograd.backward(list(pooled.values()), gradients)
 
-        times = ([], [])
-        for pair in range(-BATCHES, options.pairs):
-            for way, step in enumerate((module_step, calls.step)):
-                begin = time.process_time()
-                step(pair)
-                if pair >= 0:
-                    times[way].append((time.process_time() - begin) * 1e3)
-        module, call = map(statistics.median, times)
-        ratio = statistics.median(mine / theirs for mine, theirs in zip(*times))
-        print(f'\nCPU time of lookup and gradients, bags of {bag}, threads {threads}: module '
-              f'{module:.2f} ms, calls {call:.2f} ms; median of {options.pairs} pairs '
-              f'{100 * (ratio - 1):+.1f} %; load {os.getloadavg()[0]:.1f}', flush=True)
-        figures[f'overhead, bags of {bag}'] = {'module': module, 'calls': call, 'ratio': ratio}
+        def jagged_step(number: int) -> None:
+            ours.module(joined[number % BATCHES]).values().backward(wide_gradients)
+
+        for form, module_step in (('dict', dict_step), ('KeyedJaggedTensor', jagged_step)):
+            times = ([], [])
+            for pair in range(-BATCHES, options.pairs):
+                for way, step in enumerate((module_step, calls.step)):
+                    begin = time.process_time()
+                    step(pair)
+                    if pair >= 0:
+                        times[way].append((time.process_time() - begin) * 1e3)
+            module, call = map(statistics.median, times)
+            ratio = statistics.median(mine / theirs for mine, theirs in zip(*times))
+            print(f'\nCPU time of lookup and gradients, bags of {bag}, {form}, threads {threads}: '
+                  f'module {module:.2f} ms, calls {call:.2f} ms; median of {options.pairs} pairs '
+                  f'{100 * (ratio - 1):+.1f} %; load {os.getloadavg()[0]:.1f}', flush=True)
+            figures[f'overhead, bags of {bag}, {form}'] = {'module': module, 'calls': call,
+                                                           'ratio': ratio}
 
 
 def sequences(options: argparse.Namespace, figures: dict) -> None:

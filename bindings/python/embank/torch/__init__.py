@@ -10,6 +10,7 @@ In the place of nn.Embedding and nn.EmbeddingBag; see docs/python.md. It needs t
 >>> len(ebc.tables['tags'])
 3
 """
+from . import sharded
 from .collection import EmbeddingBagCollection
 from .embedding import Embedding
 from .embedding_bag import EmbeddingBag
@@ -19,4 +20,4 @@ from .row_optimizer import RowOptimizer
 from .training_state import load, save
 
 __all__ = ['Embedding', 'EmbeddingBag', 'EmbeddingBagCollection', 'KeyedTensor', 'Prefetcher',
-           'RowOptimizer', 'load', 'save']
+           'RowOptimizer', 'load', 'save', 'sharded']

@@ -1,7 +1,7 @@
-"""The lookup of a collection as an operator of torch, so that torch.compile needs no graph break.
+"""The lookup of a module as an operator of torch, so that torch.compile needs no graph break.
 
-torch has torch.library.custom_op from 2.4 on. Before, IS_THERE is False and nothing compiles a
-module of this package.
+torch has torch.library.custom_op from 2.4 on. Before, IS_THERE is False, and torch.compile calls
+the modules of this package as they are.
 """
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import torch
 
 from embank.errors import FailedPreconditionError, UnimplementedError
 
+from ._lookup import ANCHOR
+
 if TYPE_CHECKING:
-    from .collection import EmbeddingBagCollection
+    from ._row_module import RowModule
 
 IS_THERE = hasattr(torch.library, 'custom_op')
 BATCHES_MAX = 1024  # forwards whose backward may still come
@@ -26,9 +28,11 @@ _modules: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _module_numbers = itertools.count(1)
 _batches: collections.OrderedDict[int, Any] = collections.OrderedDict()
 _batch_numbers = itertools.count(1)
+# Each call in a graph has another value of it, or the compiler would make one of two equal ones.
+_calls = torch.zeros((), dtype=torch.int64)
 
 
-def register(module: EmbeddingBagCollection) -> int:
+def register(module: RowModule) -> int:
     """Returns the number of a module in graphs."""
     number = next(_module_numbers)
     _modules[number] = module
@@ -40,14 +44,37 @@ def is_compiling() -> bool:
     return IS_THERE and torch.compiler.is_compiling()
 
 
-def not_traced(function: Any) -> Any:
-    """Marks a forward that torch.compile calls as it is, with a graph break."""
+def traced(function: Any) -> Any:
+    """Marks a forward, which torch.compile calls as it is if torch has no such operators."""
     compiler: Any = getattr(torch, 'compiler', None)
-    return function if compiler is None else compiler.disable(function)
+    return function if compiler is None or IS_THERE else compiler.disable(function)
+
+
+def look_up(module: RowModule, features: list[Any]) -> torch.Tensor:
+    """Returns the rows of features beside each other, as a node of the graph.
+
+    A feature is a tensor of keys, or (keys, offsets, weights), the last two of which may be None.
+    """
+    tensors: list[torch.Tensor] = []
+    layout: list[int] = []
+    for feature in features:
+        parts = feature if isinstance(feature, tuple) else (feature,)
+        layout.append(0)
+        for part, flag in zip(parts, (0, HAS_OFFSETS, HAS_WEIGHTS)):
+            if part is None:
+                continue
+            if part.requires_grad and torch.is_grad_enabled():
+                raise UnimplementedError('weights have no gradient within torch.compile: call '
+                                         '.detach() on them')
+            tensors.append(part)
+            layout[-1] |= flag
+    rows: torch.Tensor = look_up_op(ANCHOR, _calls.add_(1), tensors, layout, module._number,
+                                    module.is_stepping())[0]
+    return rows
 
 
 def _of_parts(tensors: list[torch.Tensor], layout: list[int]) -> list[Any]:
-    """Returns a feature of tensors for each number of the layout, as forward takes it."""
+    """Returns a feature of tensors for each number of the layout."""
     remaining, features = iter(tensors), []
     for flags in layout:
         keys = next(remaining)
@@ -57,17 +84,19 @@ def _of_parts(tensors: list[torch.Tensor], layout: list[int]) -> list[Any]:
     return features
 
 
-def _look_up(anchor: torch.Tensor, tensors: list[torch.Tensor], layout: list[int], number: int,
+def _look_up(anchor: torch.Tensor, call: torch.Tensor, tensors: list[torch.Tensor],
+             layout: list[int], number: int,
              is_stepping: bool) -> tuple[torch.Tensor, torch.Tensor]:
     module = _modules[number]
-    features = dict(zip(module.embedding_dims, _of_parts(tensors, layout)))
     with torch.no_grad():
-        batch = module.batch_of_dict(features)
-    if len({len(output) for output in batch.outputs}) > 1:
+        batch = module.batch_of(_of_parts(tensors, layout))
+    outputs = batch.outputs
+    if len({len(output) for output in outputs}) > 1:
         raise UnimplementedError('torch.compile needs features with the same number of bags')
     batch.look_up(is_stepping)
-    values = torch.cat(batch.outputs, dim=1)
     batch.outputs = []
+    values = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
+    values = values.view(module.shape_of(tensors, layout))
     of_batch = 0
     if is_stepping:
         batch.watch()
@@ -85,9 +114,10 @@ def _step(gradient: torch.Tensor, of_batch: torch.Tensor) -> torch.Tensor:
             'backward was called twice on one forward, or after more than '
             f'{BATCHES_MAX} forwards: its rows were stepped by the first one')
     module, batch = found
-    batch.use()
-    module.step(batch, torch.split(gradient, list(module.embedding_dims.values()), dim=1))
-    return torch.zeros(0)
+    batch.use(True)
+    dims = [column.table.dim for column in batch.columns]
+    module.step(batch, torch.split(gradient.reshape(-1, sum(dims)), dims, dim=1))
+    return torch.zeros_like(ANCHOR)
 
 
 def _declare() -> tuple[Any, Any]:
@@ -95,30 +125,28 @@ def _declare() -> tuple[Any, Any]:
     library: Any = torch.library
     look_up = library.custom_op(
         'embank::look_up', _look_up, mutates_args=(),
-        schema='(Tensor anchor, Tensor[] tensors, int[] layout, int number, bool is_stepping)'
-               ' -> (Tensor, Tensor)')
+        schema='(Tensor anchor, Tensor call, Tensor[] tensors, int[] layout, int number,'
+               ' bool is_stepping) -> (Tensor, Tensor)')
     step = library.custom_op('embank::step', _step, mutates_args=(),
                              schema='(Tensor gradient, Tensor of_batch) -> Tensor')
 
-    def shape_of(anchor: Any, tensors: Any, layout: Any, number: Any, is_stepping: Any) -> Any:
+    def empty(anchor: Any, call: Any, tensors: Any, layout: Any, number: Any,
+              is_stepping: Any) -> Any:
         module = _modules[number]
-        bags = tensors[0].shape[0]
-        if layout[0] & HAS_OFFSETS:
-            bags = tensors[1].shape[0] - (1 if module.include_last_offset else 0)
-        width = sum(module.embedding_dims.values())
-        return (torch.empty((bags, width), device=module.device),
-                torch.empty((), dtype=torch.int64))
+        rows = torch.empty(module.shape_of(tensors, layout), dtype=module.output_dtype,
+                           device=module.device)
+        return rows, torch.empty((), dtype=torch.int64)
 
     def keep(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(output[1])
-        ctx.count = len(inputs[1])
+        ctx.count = len(inputs[2])
 
     def backward(ctx: Any, gradient: Any, _: Any) -> Any:
         of_batch, = ctx.saved_tensors
-        return step(gradient, of_batch), [None] * ctx.count, None, None, None
+        return step(gradient, of_batch), None, [None] * ctx.count, None, None, None
 
-    look_up.register_fake(shape_of)
-    step.register_fake(lambda gradient, of_batch: torch.empty(0))
+    look_up.register_fake(empty)
+    step.register_fake(lambda gradient, of_batch: torch.empty(ANCHOR.shape))
     look_up.register_autograd(backward, setup_context=keep)
     return look_up, step
 

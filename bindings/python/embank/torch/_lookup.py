@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from ._row_module import RowModule
 
 # A node is recorded if an input wants a gradient; rows are no tensor, and this stands for them.
-ANCHOR = torch.zeros(0, requires_grad=True)
+# It is not empty, because a compiler leaves out what only makes an empty gradient.
+ANCHOR = torch.zeros(1, requires_grad=True)
 
 
 # torch has no types for it.
@@ -22,7 +23,7 @@ once_differentiable: Any = _once_differentiable
 
 def _backward(ctx: Any, *gradients: Any) -> Any:
     batch: Batch = ctx.batch
-    batch.use()
+    batch.use(ctx.is_stepping)
     of_weights = [_gradient.of_weights(part, gradient)
                   for part, gradient in zip(batch.parts, gradients) if part.rows is not None]
     if ctx.is_stepping:

@@ -12,7 +12,7 @@ from embank.errors import (FailedPreconditionError, InvalidArgumentError, NotFou
 from embank.store import Store
 from embank.table import Table
 
-from . import _tensor
+from . import _compiled, _tensor
 from ._batch import VALUE_TYPES, Batch, Column, Gradients, new_structs
 from ._lookup import linked
 
@@ -27,6 +27,12 @@ REFUSED = {
     'sparse': 'the gradients of rows are no tensor: rows are stepped inside backward',
     'dtype': "the type of rows is value_type='f32', 'f16' or 'bf16'",
     '_weight': 'from_pretrained writes the rows of a tensor',
+    '_freeze': 'requires_grad_(False) freezes the rows',
+}
+# Attributes of torch's modules that these have not, besides those arguments.
+ABSENT = {
+    'weight': 'rows are in a table; see .tables, Table.lookup, Table.upsert and Table.scan',
+    'reset_parameters': 'Table.erase removes rows; init has the first values of new ones',
 }
 
 
@@ -65,9 +71,6 @@ def open_table(store: Store, name: str, dim: int, lr: float | None, options: Any
     The learning rate of a table that exists is set to `lr`, as torch's optimizers set theirs: a
     scheduler may have changed it before the checkpoint.
     """
-    refuse(options)
-    if not isinstance(store, Store):
-        raise TypeError(f'store is a {type(store).__name__}; it must be an embank.Store')
     options = {'optimizer': 'adagrad', 'init': DEFAULT_INIT, **options}
     if name not in store.tables():
         return store.table(name, dim=dim, learning_rate=lr, **options)
@@ -75,6 +78,15 @@ def open_table(store: Store, name: str, dim: int, lr: float | None, options: Any
     if lr is not None and table.learning_rate != torch.tensor(lr, dtype=torch.float32).item():
         table.learning_rate = lr
     return table
+
+
+def check_arguments(store: Store, padding_idx: Any, device: Any, options: Any) -> None:
+    """Raises an exception for arguments of a module, before it makes tables."""
+    refuse(options)
+    if not isinstance(store, Store):
+        raise TypeError(f'store is a {type(store).__name__}; it must be an embank.Store')
+    check_padding(padding_idx)
+    row_device(store, device)
 
 
 def row_device(store: Store, device: Any) -> torch.device:
@@ -106,6 +118,9 @@ class RowModule(torch.nn.Module):
     answers the initial value of new keys, and creates nothing.
     """
 
+    include_last_offset = True
+    output_dtype = torch.float32
+
     def __init__(self, store: Store, columns: list[Column], device: Any) -> None:
         super().__init__()
         self._store, self._columns, self._handle = store, columns, store._handle
@@ -114,6 +129,7 @@ class RowModule(torch.nn.Module):
         self._row_optimizer: Any = None
         self._is_frozen = False
         self._offsets: dict[tuple[int, int], torch.Tensor] = {}
+        self._number = _compiled.register(self)
 
     @property
     def store(self) -> Store:
@@ -137,9 +153,24 @@ class RowModule(torch.nn.Module):
         """Returns a batch of this module without its keys."""
         return kind(self._columns, self._template, self._handle, self.device)
 
+    def batch_of(self, features: list[Any]) -> Batch:
+        """Returns the batch of features as _compiled.look_up takes them."""
+        raise NotImplementedError
+
+    def shape_of(self, tensors: list[torch.Tensor], layout: list[int]) -> tuple[int, ...]:
+        """Returns the shape of the rows of all features within torch.compile."""
+        bags = tensors[0].shape[0]
+        if layout[0] & _compiled.HAS_OFFSETS:
+            bags = tensors[1].shape[0] - (1 if self.include_last_offset else 0)
+        return bags, sum(column.table.dim for column in self._columns)
+
+    def is_stepping(self) -> bool:
+        """Whether a forward creates rows, and its backward steps them."""
+        return self.training and not self._is_frozen and torch.is_grad_enabled()
+
     def answer(self, batch: Batch) -> Gradients:
         """Looks up a batch and returns its outputs."""
-        is_stepping = self.training and not self._is_frozen and torch.is_grad_enabled()
+        is_stepping = self.is_stepping()
         batch.look_up(is_stepping)
         return linked(self, batch, is_stepping)
 
@@ -193,9 +224,9 @@ class RowModule(torch.nn.Module):
                                           f'{mine}')
 
     def __getattr__(self, name: str) -> Any:
-        if name == 'weight':
-            raise AttributeError(f'{type(self).__name__} has no weight: its rows are in a table; '
-                                 'see .tables, Table.lookup, Table.upsert and Table.scan')
+        reason = ABSENT.get(name) or REFUSED.get(name)
+        if reason is not None:
+            raise AttributeError(f'{type(self).__name__} has no {name}: {reason}')
         return super().__getattr__(name)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -213,12 +244,25 @@ def _identity(table: Table) -> dict[str, Any]:
     return {name: options[name] for name in ('dim', 'value_type', 'optimizer')}
 
 
-def new_column(name: str, table: Table, pooling: int, padding_idx: Any = None) -> Column:
-    """Returns a feature of a module."""
+def check_padding(padding_idx: Any) -> None:
+    """Raises an exception unless `padding_idx` is a key, or None.
+
+    >>> check_padding(1 << 64)
+    Traceback (most recent call last):
+    embank.errors.InvalidArgumentError: padding_idx is 18446744073709551616; it must be a 64-bit \
+integer
+    """
+    if padding_idx is None:
+        return
+    if not isinstance(padding_idx, int) or isinstance(padding_idx, bool):
+        raise TypeError(f'padding_idx is {padding_idx!r}; it must be an int')
+    if not -1 << 63 <= padding_idx < 1 << 64:
+        raise InvalidArgumentError(f'padding_idx is {padding_idx}; it must be a 64-bit integer')
+
+
+def new_column(name: str, table: Table, pooling: int, padding_idx: int | None) -> Column:
+    """Returns a feature of a module, whose padding_idx was checked."""
     if padding_idx is not None:
-        if not isinstance(padding_idx, int) or not -1 << 63 <= padding_idx < 1 << 64:
-            raise InvalidArgumentError(f'padding_idx is {padding_idx!r}; it must be a 64-bit '
-                                       'integer')
         padding_idx %= 1 << 64
     value_type = table.options.value_type or 'f32'
     return Column(name, table, pooling, VALUE_TYPES[value_type], padding_idx)

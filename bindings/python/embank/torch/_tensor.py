@@ -49,7 +49,9 @@ def check_tensor(value: Any, name: str, types: Any, device: torch.device = CPU) 
 
 def index_type(value: Any, name: str) -> int:
     """Returns the EMBANK_INDEX_* of keys or offsets in host memory, and checks them."""
-    if isinstance(value, torch.Tensor) and value.is_cpu and value.is_contiguous():
+    # A sparse tensor says that it is contiguous.
+    if (isinstance(value, torch.Tensor) and value.is_cpu and value.is_contiguous()
+            and value.layout is torch.strided):
         kind = INDEX_TYPES.get(value.dtype)
         if kind is not None:
             return kind

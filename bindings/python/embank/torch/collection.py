@@ -14,8 +14,7 @@ from embank.table import Table
 from . import _compiled, _tensor
 from ._bag_input import bag_input
 from ._batch import Batch, WideBatch
-from ._lookup import ANCHOR
-from ._row_module import RowModule, new_column, open_table, pooling_number, refuse
+from ._row_module import RowModule, check_arguments, new_column, open_table, pooling_number
 from .keyed_tensor import KeyedTensor
 
 
@@ -49,29 +48,33 @@ class EmbeddingBagCollection(RowModule):
     def __init__(self, store: Store, features: Mapping[str, Any], *, lr: float | None = None,
                  padding_idx: int | None = None, include_last_offset: bool = True,
                  device: Any = None, **options: Any) -> None:
-        refuse(options)
+        check_arguments(store, padding_idx, device, options)
         if not isinstance(features, Mapping) or not features:
             raise TypeError(f'features is {features!r}; it must be a dict of names and dims')
-        columns = []
+        parts = []
         for name, value in features.items():
             dim, mode = value if isinstance(value, tuple) and len(value) == 2 else (value, 'sum')
-            table = dim if isinstance(dim, Table) else open_table(store, name, dim, lr, options)
-            if table.store is not store:
+            if isinstance(dim, Table) and dim.store is not store:
                 raise InvalidArgumentError(f'the table of {name} is of another store')
-            columns.append(new_column(name, table, pooling_number(mode), padding_idx))
+            parts.append((name, dim, pooling_number(mode)))
+        columns = []
+        for name, dim, pooling in parts:
+            table = dim if isinstance(dim, Table) else open_table(store, name, dim, lr, options)
+            columns.append(new_column(name, table, pooling, padding_idx))
         super().__init__(store, columns, device)
         self.include_last_offset = include_last_offset
         self._by_name = {column.name: column for column in columns}
         self._names = [column.name for column in columns]
         self._dims = [column.table.dim for column in columns]
         self._places: dict[tuple[str, ...], Any] = {}
-        self._number = _compiled.register(self)
+        self._is_all_f32 = all(column.dtype is torch.float32 for column in columns)
 
     @property
     def embedding_dims(self) -> dict[str, int]:
         """The dim of each feature, as many columns has its tensor."""
         return {column.name: column.table.dim for column in self._columns}
 
+    @_compiled.traced
     def forward(self, features: Any) -> Any:
         """Returns the pooled rows of all features; see the class."""
         if _compiled.is_compiling():
@@ -90,27 +93,23 @@ class EmbeddingBagCollection(RowModule):
                      self._batch_of_jagged(features))
         batch.prefetch()
 
-    def _traced(self, features: Any) -> dict[str, torch.Tensor]:
+    def _traced(self, features: Any) -> Any:
         """Returns what forward does, within torch.compile."""
-        if not isinstance(features, Mapping):
-            raise TypeError('torch.compile needs a dict of features')
-        tensors: list[torch.Tensor] = []
-        layout: list[int] = []
-        for name in self._names:
-            value = features[name]
-            parts = value if isinstance(value, tuple) else (value,)
-            flags = 0
-            for part, flag in zip(parts, (0, _compiled.HAS_OFFSETS, _compiled.HAS_WEIGHTS)):
-                if part is not None:
-                    if part.requires_grad and torch.is_grad_enabled():
-                        raise UnimplementedError('weights have no gradient within torch.compile: '
-                                                 'call .detach() on them')
-                    tensors.append(part)
-                    flags |= flag
-            layout.append(flags)
-        is_stepping = self.training and not self._is_frozen and torch.is_grad_enabled()
-        values, _ = _compiled.look_up_op(ANCHOR, tensors, layout, self._number, is_stepping)
-        return dict(zip(self._names, torch.split(values, self._dims, dim=1)))
+        if isinstance(features, Mapping):
+            values = _compiled.look_up(self, [features[name] for name in self._names])
+            return dict(zip(self._names, torch.split(values, self._dims, dim=1)))
+        if not self.include_last_offset:
+            raise UnimplementedError('torch.compile takes a KeyedJaggedTensor with '
+                                     'include_last_offset=True alone')
+        names, offsets = list(features.keys()), features.offsets()
+        bags = (offsets.shape[0] - 1) // len(names)
+        parts = [(features.values(), offsets[place * bags:(place + 1) * bags + 1],
+                  features.weights_or_none()) for place in map(names.index, self._names)]
+        return KeyedTensor(self._names, self._dims, _compiled.look_up(self, parts))
+
+    def batch_of(self, features: list[Any]) -> Batch:
+        """Returns the batch of a list of what a dict has."""
+        return self.batch_of_dict(dict(zip(self._names, features)))
 
     def batch_of_dict(self, features: Mapping[str, Any]) -> Batch:
         """Is for forward: returns the batch of a dict."""
@@ -118,6 +117,8 @@ class EmbeddingBagCollection(RowModule):
             raise InvalidArgumentError(f'the batch has the features {", ".join(features)}; the '
                                        f'module has {", ".join(self._by_name)}')
         batch, ends = self.new_batch(), self.include_last_offset
+        if self._add_alike(batch, [features[name] for name in self._names]):
+            return batch
         for struct, column in zip(batch.structs, self._columns):
             value = features[column.name]
             if isinstance(value, tuple):
@@ -129,6 +130,22 @@ class EmbeddingBagCollection(RowModule):
                 value = bag_input(self, column, value)
             batch.add(struct, column, *value)
         return batch
+
+    def _add_alike(self, batch: Batch, values: list[Any]) -> bool:
+        """Adds features that are all int64 keys of one shape, if they are."""
+        shape = getattr(values[0], 'shape', None)
+        if (shape is None or not 1 <= len(shape) <= 2 or self.device is not _tensor.CPU
+                or type(batch) is not Batch):
+            return False
+        for value in values:
+            if not (isinstance(value, torch.Tensor) and value.dtype is torch.int64
+                    and value.shape == shape and value.is_cpu and value.is_contiguous()):
+                return False
+        offsets = None
+        if len(shape) == 2 and shape[1] != 1 or not self._is_all_f32:
+            offsets = self.fixed_offsets(shape[0], shape[1] if len(shape) == 2 else 1)
+        batch.add_alike(values, offsets, self._row_optimizer is not None)
+        return True
 
     def _batch_of_jagged(self, jagged: Any) -> Batch:
         values, offsets, weights, places, bags = self._jagged_parts(jagged)

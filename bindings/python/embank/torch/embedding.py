@@ -5,18 +5,14 @@ from typing import Any
 
 import torch
 
-from embank.errors import InvalidArgumentError
 from embank.store import Store
-from embank.table import Table
 
 from . import _compiled, _tensor
-from ._batch import NONE
-from ._row_module import RowModule, new_column, open_table, refuse
-
-ROWS_OF_A_CALL = 65536
+from ._batch import NONE, Batch
+from ._table_module import TableModule
 
 
-class Embedding(RowModule):
+class Embedding(TableModule):
     """The rows of a table of a store, as nn.Embedding has those of a tensor.
 
     `name` and `dim` are those of the table, which is made if the store has none. `optimizer`, `lr`
@@ -47,60 +43,30 @@ class Embedding(RowModule):
 
     def __init__(self, store: Store, name: str, dim: int, *, padding_idx: int | None = None,
                  lr: float | None = None, device: Any = None, **options: Any) -> None:
-        table = open_table(store, name, dim, lr, options)
-        super().__init__(store, [new_column(name, table, NONE, padding_idx)], device)
+        super().__init__(store, name, dim, NONE, padding_idx=padding_idx, lr=lr, device=device,
+                         options=options)
 
-    @property
-    def table(self) -> Table:
-        """The table of the rows."""
-        return self._columns[0].table
+        self.output_dtype = self._columns[0].dtype
 
-    @_compiled.not_traced
+    @_compiled.traced
     def forward(self, keys: torch.Tensor) -> torch.Tensor:
         """Returns the rows of keys; see the class."""
-        shape = getattr(keys, 'shape', None)
-        batch = self.new_batch()
-        keys = self.on_host(keys, 'keys')
-        _tensor.index_type(keys, 'keys')
-        batch.add(batch.structs[0], self._columns[0], keys, None, None)
-        rows: torch.Tensor = self.answer(batch)[0]
-        return rows.view(*shape, self._columns[0].table.dim) if shape is not None else rows
+        if _compiled.is_compiling():
+            return _compiled.look_up(self, [keys])
+        rows: torch.Tensor = self.answer(self.batch_of([keys]))[0]
+        return rows.view(*keys.shape, self.embedding_dim)
 
     def prefetch(self, keys: torch.Tensor) -> None:
         """Reads the rows of keys from the disk, for a forward that comes soon; see Prefetcher."""
-        batch = self.new_batch()
-        batch.add(batch.structs[0], self._columns[0], self.on_host(keys, 'keys'), None, None)
-        batch.prefetch()
+        self.batch_of([keys]).prefetch()
 
-    @classmethod
-    def from_pretrained(cls, store: Store, name: str, embeddings: torch.Tensor, *,
-                        freeze: bool = True, keys: torch.Tensor | None = None,
-                        **options: Any) -> Embedding:
-        """Returns a module whose table has the rows of a float32 tensor of shape (n, dim).
-
-        Row i gets the key keys[i], or i. `freeze`: as requires_grad_(False). Rows that the table
-        has already are overwritten. `options` are those of the constructor.
-
-        >>> import embank
-        >>> items = Embedding.from_pretrained(embank.Store(), 'items', torch.ones(3, 2))
-        >>> items(torch.tensor([2])).tolist()
-        [[1.0, 1.0]]
-        """
-        refuse(options)
-        _tensor.check_tensor(embeddings, 'embeddings', (torch.float32,))
-        if embeddings.dim() != 2:
-            raise InvalidArgumentError(f'embeddings has the shape {tuple(embeddings.shape)}; it '
-                                       'must have two dimensions, rows and dim')
-        count, dim = embeddings.shape
-        keys = torch.arange(count) if keys is None else keys
+    def batch_of(self, features: list[Any]) -> Batch:
+        """Returns the batch of a list with one tensor of keys."""
+        batch, keys = self.new_batch(), self.on_host(features[0], 'keys')
         _tensor.index_type(keys, 'keys')
-        if keys.shape != (count,):
-            raise InvalidArgumentError(f'keys has the shape {tuple(keys.shape)}; it must be '
-                                       f'({count},), one for each row')
-        module = cls(store, name, dim, **options)
-        dtype = module._columns[0].dtype
-        for begin in range(0, count, ROWS_OF_A_CALL):
-            here = slice(begin, begin + ROWS_OF_A_CALL)
-            module.table.upsert(keys[here].long(), embeddings[here].detach().to(dtype))
-        module.requires_grad_(not freeze)
-        return module
+        batch.add(batch.structs[0], self._columns[0], keys, None, None)
+        return batch
+
+    def shape_of(self, tensors: list[torch.Tensor], layout: list[int]) -> tuple[int, ...]:
+        """Returns the shape of the rows of keys."""
+        return *tensors[0].shape, self.embedding_dim

@@ -7,15 +7,15 @@ import torch
 
 from embank.errors import InvalidArgumentError
 from embank.store import Store
-from embank.table import Table
 
 from . import _compiled
 from ._bag_input import bag_input
 from ._batch import Batch
-from ._row_module import RowModule, new_column, open_table, pooling_number
+from ._row_module import pooling_number
+from ._table_module import TableModule
 
 
-class EmbeddingBag(RowModule):
+class EmbeddingBag(TableModule):
     """Pooled rows of a table of a store, as nn.EmbeddingBag has those of a tensor.
 
     `mode`: 'sum', 'mean' (as in torch the default) or 'sqrtn', which divides the sum by the square
@@ -36,34 +36,34 @@ class EmbeddingBag(RowModule):
     def __init__(self, store: Store, name: str, dim: int, *, mode: str = 'mean',
                  padding_idx: int | None = None, include_last_offset: bool = False,
                  lr: float | None = None, device: Any = None, **options: Any) -> None:
-        pooling = pooling_number(mode)
-        table = open_table(store, name, dim, lr, options)
-        super().__init__(store, [new_column(name, table, pooling, padding_idx)], device)
-        self.include_last_offset = include_last_offset
+        super().__init__(store, name, dim, pooling_number(mode), padding_idx=padding_idx, lr=lr,
+                         device=device, options=options)
+        self.mode, self.include_last_offset = mode, include_last_offset
 
-    @property
-    def table(self) -> Table:
-        """The table of the rows."""
-        return self._columns[0].table
-
-    @_compiled.not_traced
+    @_compiled.traced
     def forward(self, input: torch.Tensor, offsets: torch.Tensor | None = None,
                 per_sample_weights: torch.Tensor | None = None) -> torch.Tensor:
         """Returns the pooled rows of bags; see the class."""
-        pooled: torch.Tensor = self.answer(self._batch(input, offsets, per_sample_weights))[0]
+        bags = [(input, offsets, per_sample_weights)]
+        if _compiled.is_compiling():
+            return _compiled.look_up(self, bags)
+        pooled: torch.Tensor = self.answer(self.batch_of(bags))[0]
         return pooled
 
     def prefetch(self, input: torch.Tensor, offsets: torch.Tensor | None = None,
                  per_sample_weights: torch.Tensor | None = None) -> None:
         """Reads the rows of keys from the disk, for a forward that comes soon; see Prefetcher."""
-        self._batch(input, offsets, None).prefetch()
+        self.batch_of([(input, offsets, None)]).prefetch()
 
-    def _batch(self, keys: Any, offsets: Any, weights: Any) -> Batch:
+    def batch_of(self, features: list[Any]) -> Batch:
+        """Returns the batch of a list with one tuple of keys, offsets and weights."""
         batch, column = self.new_batch(), self._columns[0]
+        # _compiled gives keys alone if they have neither.
+        parts = features[0] if isinstance(features[0], tuple) else (features[0], None)
+        keys, offsets = parts[:2]
         if isinstance(keys, torch.Tensor) and keys.dim() == 1 and offsets is None:
             raise InvalidArgumentError('offsets is None, and input has one dimension: it needs '
                                        'offsets, or the shape (bags, keys of a bag)')
         batch.add(batch.structs[0], column,
-                  *bag_input(self, column, keys, offsets, weights,
-                             include_last_offset=self.include_last_offset))
+                  *bag_input(self, column, *parts, include_last_offset=self.include_last_offset))
         return batch

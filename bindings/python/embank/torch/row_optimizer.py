@@ -135,7 +135,8 @@ class RowOptimizer(torch.optim.Optimizer):
 
         As with other optimizers the sums stay until zero_grad().
         """
-        if grad_scaler is not None:
+        # A GradScaler gives itself, or from some version of torch on sets found_inf.
+        if grad_scaler is not None or hasattr(self, 'found_inf'):
             raise FailedPreconditionError(
                 'a GradScaler needs RowOptimizer(..., deferred=True): without it, rows were '
                 'stepped by scaled gradients inside backward()')

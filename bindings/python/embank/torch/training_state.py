@@ -40,9 +40,11 @@ def save(store: Store, *, step: int = 0, **parts: Any) -> int:
     if not isinstance(step, int) or isinstance(step, bool):
         raise TypeError(f'step is {step!r}; it must be an int')
     state = {'random': random_state()}
+    if 'random' in parts:
+        raise InvalidArgumentError("a part is called 'random', which is the name of the states of "
+                                   'the generators')
     for name, part in parts.items():
-        if not hasattr(part, 'state_dict'):
-            raise TypeError(f'{name} is a {type(part).__name__}, which has no state_dict()')
+        _check_method(part, name, 'state_dict')
         state[name] = part.state_dict()
     return _write(store, step, to_bytes(state))
 
@@ -56,8 +58,8 @@ def load(store: Store, *, random: bool = True, **parts: Any) -> int:
 
     Reading a state runs no code that it might have.
 
-    NotFoundError: a part was not saved. InvalidArgumentError: another program has made the blob.
-    DataLossError: the file of the state is missing or damaged.
+    NotFoundError: a part was not saved; then no part is changed. InvalidArgumentError: another
+    program has made the blob. DataLossError: the file of the state is missing or damaged.
 
     >>> import embank, tempfile, torch
     >>> folder = tempfile.TemporaryDirectory()
@@ -74,14 +76,20 @@ def load(store: Store, *, random: bool = True, **parts: Any) -> int:
     header, data = found
     state = from_bytes(data)
     for name, part in parts.items():
+        _check_method(part, name, 'load_state_dict')
         if name not in state:
-            raise NotFoundError(f'{name} was not saved; the checkpoint has '
-                                f'{", ".join(state) or "nothing"}')
+            raise NotFoundError(f'{name} was not saved; the checkpoint has {", ".join(state)}')
+    for name, part in parts.items():
         part.load_state_dict(state[name])
     if random:
         set_random_state(state['random'])
     step: int = header['step']
     return step
+
+
+def _check_method(part: Any, name: str, method: str) -> None:
+    if not callable(getattr(part, method, None)):
+        raise TypeError(f'{name} is a {type(part).__name__}, which has no {method}()')
 
 
 def _directory(store: Store) -> pathlib.Path:
