@@ -159,6 +159,36 @@ check_device() {
   [[ $status == 0 || $status == 77 ]]
 }
 
+# The Python package as its users have it: a wheel in an environment of its own, where PyTorch is
+# that of the system. pip fetches what builds the wheel.
+install_wheel() {
+  local folder=$root/build/wheel
+  rm -f "$folder/embank-"*.whl
+  "$folder/venv/bin/pip" wheel --quiet --no-deps --wheel-dir "$folder" "$root" &&
+    "$folder/venv/bin/pip" install --quiet --no-deps "$folder/embank-"*.whl || return 1
+  ls -l "$folder/embank-"*.whl
+  [[ $(stat -c %s "$folder/embank-"*.whl) -le 3000000 ]] || { echo "larger than 3 MB"; return 1; }
+  (cd "$folder" && venv/bin/python -I -m embank)
+}
+test_wheel() {
+  cd "$root/build/wheel" || return 1
+  PATH=$root/build/dev/bin:$PATH OPENBLAS_NUM_THREADS=1 \
+    EMBANK_TRAIN=$root/build/dev/bin/embank-train \
+    venv/bin/python -B -m unittest discover -s "$root/tests/python"
+}
+wheel() {
+  local folder=$root/build/wheel
+  rm -rf "$folder/venv"
+  if ! /usr/bin/python3 -m venv --system-site-packages "$folder/venv" ||
+    ! "$folder/venv/bin/pip" download --quiet --no-deps --dest "$folder" scikit-build-core; then
+    say "skipped: pip cannot fetch scikit-build-core, which builds the wheel"
+    record "wheel" 0 0 0 1
+    tests "dev: PyTorch" dev -L torch
+    return
+  fi
+  stage "wheel: install" install_wheel && stage "wheel: tests" test_wheel
+}
+
 # Kernels that spill registers fail the build.
 cuda() {
   if ! command -v nvcc >/dev/null && [[ ! -x $root/build/cuda-toolkit/nvidia/cu13/bin/nvcc ]]; then
@@ -178,7 +208,9 @@ summary() {
   [[ $failed == 0 ]]
 }
 
-stage "packages" install_packages test || {
+packages=test
+[[ $kind != --full ]] || packages=full
+stage "packages" install_packages "$packages" || {
   summary
   exit 1
 }
@@ -201,7 +233,8 @@ if [[ $kind == --cuda ]]; then
   exit
 fi
 if [[ $kind == --full ]]; then
-  build_and_test "dev" dev
+  build_and_test "dev" dev -LE torch
+  wheel
   build_and_test "asan-ubsan" asan-ubsan -LE house
   stage "clang-tidy" tidy
   build_and_test "tsan" tsan -LE house
@@ -209,6 +242,6 @@ if [[ $kind == --full ]]; then
     stage "fuzz" fuzz
   cuda
 else
-  build_and_test "dev" dev -LE long
+  build_and_test "dev" dev -LE 'long|torch'
 fi
 summary

@@ -10,9 +10,13 @@ fail() {
   exit 1
 }
 
-# Names of the packages of packages.txt for "run" or for "test" (which needs those of "run" too).
+# Names of the packages of packages.txt for "run", for "test" (which needs those of "run" too), or
+# for "full" (which needs all three).
 packages_for() {
-  awk -v kind="$1" '!/^#/ && NF && ($2 == "run" || $2 == kind) { print $1 }' "$root/packages.txt"
+  local kinds=run
+  [[ $1 == run ]] || kinds='run|test'
+  [[ $1 != full ]] || kinds='run|test|full'
+  awk -v kinds="^($kinds)\$" '!/^#/ && NF && $2 ~ kinds { print $1 }' "$root/packages.txt"
 }
 
 missing_packages() {

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Proves that a machine with nothing but a minimal Debian can build, run and test Embank:
-#   tests/minimal_root.sh [--full] RELEASE TARGET [MIRROR]
+# Proves that a machine with nothing but a minimal Debian can build, run and test Embank, and
+# install the Python package:
+#   tests/minimal_root.sh [--full | --python] RELEASE TARGET [MIRROR]
 # RELEASE: bookworm (Debian 12) or trixie (Debian 13). Makes a minimal root of it in the new folder
 # TARGET (root and debootstrap are needed), copies the sources into it without .git and build
-# folders, and runs ./run.sh and ./test.sh (--full) there as root. MIRROR: where packages come from;
-# by default where this machine has its own from, with its settings of apt.
+# folders, and runs ./run.sh and ./test.sh (--full) there as root, then the lines of docs/python.md;
+# with --python these alone, so that nothing else is installed. MIRROR: where packages come from; by
+# default where this machine has its own from, with its settings of apt and pip.
 # The mounts live in a mount namespace of their own: they are gone when this ends, however it ends.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -23,20 +25,30 @@ inside() {
   mount --rbind /dev "$target/dev"
   exec chroot "$target" /usr/bin/env -i HOME=/root TERM="${TERM-dumb}" \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} "$@"
+    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+    ${pip_settings[@]+"${pip_settings[@]}"} "$@"
 }
+# Settings of pip (a mirror, a time limit) are in the environment, too. Its certificates lie in a
+# file of their own there.
+pip_settings=()
+while IFS= read -r setting; do pip_settings+=("$setting"); done < <(env | grep '^PIP_' |
+  grep -v '^PIP_CERT=')
+[[ ! -e ${PIP_CERT-/none} ]] || pip_settings+=("PIP_CERT=/etc/pip_certificates.pem")
 if [[ ${1-} == --inside ]]; then
   shift
   inside "$@"
 fi
 
-test_options=()
+test_options=() python_alone=
 if [[ ${1-} == --full ]]; then
   test_options=(--full)
   shift
+elif [[ ${1-} == --python ]]; then
+  python_alone=1
+  shift
 fi
 [[ ($# == 2 || $# == 3) && $1 =~ ^(bookworm|trixie)$ ]] ||
-  fail "usage: tests/minimal_root.sh [--full] bookworm|trixie TARGET [MIRROR]"
+  fail "usage: tests/minimal_root.sh [--full | --python] bookworm|trixie TARGET [MIRROR]"
 release=$1
 target=$2
 mirror=${3-}
@@ -66,6 +78,7 @@ copy_apt_settings() {
     cp -an /usr/share/keyrings/. "$target/usr/share/keyrings/"
   fi
   for name in resolv.conf hosts; do cp -L "/etc/$name" "$target/etc/$name"; done
+  [[ ! -e ${PIP_CERT-/none} ]] || cp -L "$PIP_CERT" "$target/etc/pip_certificates.pem"
 }
 
 table=()
@@ -88,10 +101,23 @@ copy_apt_settings
 mkdir -p "$target/srv/embank"
 tar -C "$top" --exclude=./.git --exclude=./build --exclude=./out --exclude=./.cache -cf - . |
   tar -C "$target/srv/embank" --no-same-owner -xf -
-timed "run.sh" in_root /srv/embank/run.sh || failures=$((failures + 1))
-timed "run.sh, again" in_root /srv/embank/run.sh || failures=$((failures + 1))
-timed "test.sh ${test_options[*]}" in_root /srv/embank/test.sh "${test_options[@]}" ||
-  failures=$((failures + 1))
+# What docs/python.md tells its reader to type.
+install_python() {
+  in_root /bin/bash -e -c "cd /srv/embank && export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends g++ libxxhash-dev liburing-dev python3-venv \
+      python3-torch
+    python3 -m venv --system-site-packages /srv/v
+    /srv/v/bin/pip install .
+    cd /srv && v/bin/python -m embank && v/bin/python embank/examples/python/click_model.py"
+}
+if [[ -z $python_alone ]]; then
+  timed "run.sh" in_root /srv/embank/run.sh || failures=$((failures + 1))
+  timed "run.sh, again" in_root /srv/embank/run.sh || failures=$((failures + 1))
+  timed "test.sh ${test_options[*]}" in_root /srv/embank/test.sh "${test_options[@]}" ||
+    failures=$((failures + 1))
+fi
+timed "pip install, click_model" install_python || failures=$((failures + 1))
 printf '\n'
 printf '%s\n' "${table[@]}"
 exit $((failures > 0))
