@@ -239,6 +239,16 @@ class WithOthers(Case):
                     optimizer.zero_grad()
             self.assert_same_rows(*pair, message=f'deferred {deferred}')
 
+    def test_a_gradient_that_is_nan_is_in_the_norms_of_all_ranks(self):
+        mine, _ = self.pair({'sum': 'sum'})
+        rows = modules.RowOptimizer(mine, deferred=True)
+        # The last rank alone has the key 0, and with it a NaN.
+        pooled = mine({'sum': torch.arange(4)[:, None] + (self.rank < self.ranks - 1)})['sum']
+        factors = torch.ones(4, 1)
+        factors[0] = torch.nan if self.rank == self.ranks - 1 else 1
+        (pooled * factors).sum().backward()
+        self.assertTrue(rows.param_groups[0]['params'][0].grad.isnan().item())
+
     def test_a_prefetcher(self):
         mine, whole = self.pair(MODES)
         read = []
@@ -429,7 +439,7 @@ if __name__ == '__main__':
     signal.alarm(45)  # A rank that waits for another one in vain must not stay.
     torch.set_num_threads(1)
     dist.init_process_group('gloo')
-    if sys.argv[1] == 'train':
+    if sys.argv[1:2] == ['train']:
         train(sys.argv[2], int(sys.argv[3]), sys.argv[4])
     else:
         unittest.main(failfast=True)  # The end of this rank ends the others.

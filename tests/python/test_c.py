@@ -10,7 +10,7 @@ import unittest
 from embank import _c
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'bindings' / 'python'))
+sys.path.append(str(ROOT / 'bindings' / 'python'))  # after an installed package
 import generate_c  # noqa: E402  pylint: disable=wrong-import-position
 
 STRUCTS = {name: struct for name, struct in vars(_c).items()

@@ -33,7 +33,8 @@ class Ranks(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         self.environment = {**os.environ, 'OMP_NUM_THREADS': '1', 'MASTER_ADDR': '127.0.0.1',
-                            'MASTER_PORT': free_port(), 'TMPDIR': self.folder}
+                            'MASTER_PORT': free_port(), 'TMPDIR': self.folder,
+                            'PYTHONDONTWRITEBYTECODE': '1'}
 
     def start(self, ranks, *words):
         """Starts a process for each rank, and returns them."""
@@ -42,7 +43,7 @@ class Ranks(unittest.TestCase):
         for rank in range(ranks):
             environment = {**self.environment, 'RANK': str(rank), 'WORLD_SIZE': str(ranks)}
             process = subprocess.Popen(
-                [sys.executable, '-B', str(WORKER), *words], env=environment, text=True,
+                [sys.executable, str(WORKER), *words], env=environment, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.addCleanup(process.communicate)
             self.addCleanup(process.kill)
@@ -52,12 +53,15 @@ class Ranks(unittest.TestCase):
     def test_two_ranks_of_torchrun(self):
         # Without redirects, torchrun 1.13 fails with Python 3.11.
         run = subprocess.run(
-            [sys.executable, '-B', '-m', 'torch.distributed.run', '--nproc_per_node', '2',
+            [sys.executable, '-m', 'torch.distributed.run', '--nproc_per_node', '2',
              '--redirects', '1', '--tee', '1', '--log_dir', self.folder, '--master_port',
-             self.environment['MASTER_PORT'], str(WORKER), '-v'],
+             self.environment['MASTER_PORT'], str(WORKER)],
             env=self.environment, capture_output=True, text=True, timeout=SECONDS_MAX)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        self.assertEqual(len(re.findall(r'^OK\b', run.stderr, re.M)), 2, run.stderr)
+        # The lines of two processes are mixed.
+        counts = [int(count) for count in re.findall(r'Ran (\d+) tests', run.stderr)]
+        self.assertEqual(len(counts), 2, run.stderr)
+        self.assertGreater(min(counts), 12, run.stderr)
 
     def test_three_ranks(self):
         for process in self.start(3, 'Equal'):

@@ -196,13 +196,11 @@ def open_store(path: str | os.PathLike[str], process_group: Any = None, **option
         os.makedirs(os.fspath(path), exist_ok=True)
         opened.append(Store(own, **options))
         claim(opened[0], ranks)
-        if opened[0].checkpoint_info() is None:
-            # A store that begins: those of other ranks may go back to it.
-            opened[0].checkpoint()
         return str(_step_of(opened[0]))
 
     def open_previous() -> str:
         if _step_of(opened[0]) > common:
+            # What was before the first checkpoint is an empty store.
             opened.pop().close()
             opened.append(Store(own, previous=True, **options))
         return str(_step_of(opened[0]))
@@ -257,7 +255,7 @@ def load(store: Store, *, process_group: Any = None, random: bool = True, **part
 
 
 def _step_of(store: Store) -> int:
-    """Returns the step of the last checkpoint; 0: there is none with a step."""
+    """Returns the step of the last checkpoint; 0: there is none."""
     blob = store.checkpoint_blob()
     return int(training_state._header(blob)[0]['step']) if blob else 0
 
