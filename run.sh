@@ -92,7 +92,7 @@ Every answer and every row is compared with the oracle's again: the tiers change
 
 WORDS
 say "tiers: embank-bench tiers ${bench_options[*]}"
-"$bench" tiers --path "$root/build/release" "${bench_options[@]}" --report "$report"
+"$bench" tiers --path "$root/build/release" --report "$report" "${bench_options[@]}"
 
 printf '\n--- 4 of 4: a click model that is trained ---\n\n'
 store_options=(--dram-mib 48 --hbm-mib 1 --path "$trained")

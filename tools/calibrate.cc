@@ -325,7 +325,7 @@ Status CalibrateRun::Write() {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ClickReader> log, OpenLog(log_, "LOG", log_.data));
   LogSource source(log.get());
   // Before the file is there, which a signal would leave.
-  const StopSignals signals;
+  const StopSignals signals(EndWaits);
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<FaeWriter> writer,
                           FaeWriter::Create(command_.out, header_.columns));
   ProgressLines progress("inputs written");

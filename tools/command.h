@@ -14,6 +14,7 @@ enum class ExitCode : int {
   kClean = 0,
   kDamaged = 1,
   kUnusable = 2,  // no store, or one that cannot be looked at; or a wrong command line
+  kAbsent = 3,    // of get: a key has no row
 };
 
 // The options of a command that inspects a store.

@@ -20,6 +20,7 @@
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
 #include "train/batch_ahead.h"
+#include "train/bytes/byte_source.h"
 #include "train/data/click_files.h"
 #include "train/dense/activation.h"
 #include "train/evaluation.h"
@@ -157,7 +158,7 @@ Status RunPredict(const ModelCommand& command) {
   EMBANK_RETURN_IF_ERROR(file.Open());
   std::optional<StopSignals> signals;
   // Elsewhere a signal leaves nothing to remove, and ends the process as usual.
-  if (file.has_part()) signals.emplace();
+  if (file.has_part()) signals.emplace(EndWaits);
   ProgressLines progress("samples predicted");
   const StatusOr<uint64_t> samples = WriteScores(model, signals, &progress, &file);
   EMBANK_RETURN_IF_ERROR(OfData(samples.status()));

@@ -5,6 +5,7 @@
 #include "tools/role_run.h"
 #include "tools/train_data.h"
 #include "tools/train_run.h"
+#include "train/bytes/byte_source.h"
 
 namespace embank {
 
@@ -22,7 +23,7 @@ Status TrainRun::ServeRole() {
   if (role_start_.position.place > source_->position().place) {
     EMBANK_RETURN_IF_ERROR(source_->SkipTo(role_start_.position));
   }
-  if (TakesSignalsOfRoles()) signals_.emplace();
+  if (TakesSignalsOfRoles()) signals_.emplace(EndWaits);
   const StatusOr<RoleReport> report = RunRoles(command_,
                                                {.source = source_.get(),
                                                 .steps_before = role_start_.steps,
@@ -42,7 +43,7 @@ Status TrainRun::ServeRole() {
 // A thread of a role reads the source: until it has ended, only steps tell how far the run is.
 Status TrainRun::TrainByRoles() {
   BeginTiming();
-  if (TakesSignalsOfRoles()) signals_.emplace();
+  if (TakesSignalsOfRoles()) signals_.emplace(EndWaits);
   if (trainer_->steps() > 0) saved_step_ = trainer_->steps();
   EMBANK_ASSIGN_OR_RETURN(role_report_, RunRoles(command_,
                                                  {.trainer = trainer_.get(),

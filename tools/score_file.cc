@@ -74,10 +74,22 @@ Status ScoreFile::Write(std::string_view text) {
   return Failed("write", errno);
 }
 
-Status ScoreFile::Finish() {
+Status ScoreFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
+  if (fseeko(file_, static_cast<off_t>(offset), SEEK_SET) == 0 &&
+      std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size()) {
+    return OkStatus();
+  }
+  return Failed("write", errno);
+}
+
+Status ScoreFile::Sync() {
   if (std::fflush(file_) != 0) return Failed("write", errno);
-  if (file_ == stdout) return OkStatus();
-  if (has_part() && fsync(fileno(file_)) != 0) return Failed("write", errno);
+  return has_part() && fsync(fileno(file_)) != 0 ? Failed("write", errno) : OkStatus();
+}
+
+Status ScoreFile::Finish() {
+  const Status synced = Sync();
+  if (!synced.ok() || file_ == stdout) return synced;
   std::FILE* const file = std::exchange(file_, nullptr);
   const bool is_closed = std::fclose(file) == 0;
   if (is_closed && !has_part()) return OkStatus();

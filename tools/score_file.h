@@ -1,8 +1,11 @@
-// A text file that is whole or not there: it is written beside its place, and renamed at the end.
+// A file that is whole or not there: it is written beside its place, and renamed at the end.
 #ifndef EMBANK_TOOLS_SCORE_FILE_H_
 #define EMBANK_TOOLS_SCORE_FILE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +29,10 @@ class ScoreFile {
   // Whether an end of the process would leave a file beside the place.
   bool has_part() const { return !part_.empty(); }
   Status Write(std::string_view text);
+  // Writes at a place of a file that replaces another one. What lies before it may follow later.
+  Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
+  // Makes what was written durable, beside the place.
+  Status Sync();
   // Closes it and puts it in its place, durable, where it replaces another one.
   Status Finish();
 

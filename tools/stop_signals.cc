@@ -3,16 +3,21 @@
 #include <atomic>
 #include <cstddef>
 
-#include "train/bytes/byte_source.h"
-
 namespace embank {
 namespace {
 
 std::atomic<int> last_signal = 0;
+std::atomic<void (*)(bool)> end_waits_of_program = nullptr;
 static_assert(std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<void (*)(bool)>::is_always_lock_free);
+
+void EndWaitsOfProgram(bool end) {
+  void (*const end_waits)(bool) = end_waits_of_program.load(std::memory_order_relaxed);
+  if (end_waits != nullptr) end_waits(end);
+}
 
 void Note(int number) {
-  EndWaits(true);
+  EndWaitsOfProgram(true);
   if (last_signal.exchange(number, std::memory_order_relaxed) == 0) return;
   signal(number, SIG_DFL);
   raise(number);
@@ -20,9 +25,10 @@ void Note(int number) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(void (*end_waits)(bool)) {
   last_signal = 0;
-  EndWaits(false);
+  end_waits_of_program = end_waits;
+  EndWaitsOfProgram(false);
   struct sigaction noted = {};
   noted.sa_handler = Note;
   // Reads of a log go on behind a signal.
@@ -39,7 +45,7 @@ StopSignals::StopSignals() {
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   sigaction(SIGPIPE, &pipe_before_, nullptr);
-  EndWaits(false);
+  EndWaitsOfProgram(false);
 }
 
 const char* StopSignals::received() const {

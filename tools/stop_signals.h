@@ -8,13 +8,14 @@
 
 namespace embank {
 
-// While it lives, the first signal is noted and ends waits for lines of a pipe (EndWaits), and a
-// second one of any kind ends the process at once.
+// While it lives, the first signal is noted, and a second one of any kind ends the process at once.
 // A signal that the process ignores stays ignored. So is SIGPIPE, because Ctrl-C also ends the
 // program to which the output goes, and a hang-up the terminal. At most one of them lives.
 class StopSignals {
  public:
-  StopSignals();
+  // The first signal calls end_waits(true), so that the program waits for nothing any more; both
+  // ends of the life call end_waits(false). Signal handlers may call it. nullptr: nothing waits.
+  explicit StopSignals(void (*end_waits)(bool) = nullptr);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

@@ -23,6 +23,7 @@
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
 #include "train/batch_ahead.h"
+#include "train/bytes/byte_source.h"
 #include "train/data/click_text.h"
 #include "train/pipeline/trace_picture.h"
 #include "train/rank_start.h"
@@ -271,7 +272,7 @@ Status TrainRun::Train() {
   BeginTiming();
   // A run in memory has nothing to save: a signal ends it.
   const bool takes_signals = exchange_ == nullptr || command_.takes_signals;
-  if (trainer_->store().checkpoints() != nullptr && takes_signals) signals_.emplace();
+  if (trainer_->store().checkpoints() != nullptr && takes_signals) signals_.emplace(EndWaits);
   if (trainer_->steps() > 0) saved_step_ = trainer_->steps();
   position_ = source_->position();
   if (evaluations_.IsDueAgain(trainer_->steps())) Evaluate();

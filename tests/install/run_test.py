@@ -74,10 +74,16 @@ class RunTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(calls), ['--ranks', '--resume', '--staleness 0', '--staleness 4',
                                          '--weights', '--write-log', 'embank-train', 'predict',
-                                         'replay', 'survive', 'tiers'])
+                                         'replay', 'survive', 'tiers', 'training'])
         self.assertIn('those of one, bit for bit', done.stdout)
         self.assertIn('Rows up to 4 steps late: ', done.stdout)
-        self.assertEqual(calls['--resume'], calls['embank-train'] + ' --resume')
+        resumed, figures = calls['--resume'].split(' --json ')
+        self.assertEqual(resumed, calls['embank-train'] + ' --resume')
+        self.assertIn(f' --json {figures} ', calls['training'])
+        self.assertIn(f' --command {resumed} ', calls['training'])
+        reports = {calls[name].split(' --report ')[1].split()[0]
+                   for name in ('replay', 'survive', 'tiers', 'training')}
+        self.assertEqual(len(reports), 1, reports)
         self.assertIn('--out', calls['predict'])
         self.assertIn('--generate criteo-kaggle', calls['embank-train'])
         self.assertIn('--eval-samples', calls['embank-train'])

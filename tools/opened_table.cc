@@ -1,0 +1,58 @@
+#include "tools/opened_table.h"
+
+#include <algorithm>
+
+#include "base/files/posix_file_system.h"
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "store/inspect/survey.h"
+#include "tools/byte_size.h"
+
+namespace embank {
+namespace {
+
+StoreOptions OptionsOf(const TableCommand& command, const Manifest& manifest) {
+  StoreOptions options = {.seed = manifest.seed, .path = command.directory, .may_create = false};
+  options.pmem_path = command.pmem_path;
+  const bool has_pmem = std::ranges::any_of(manifest.segments, &SegmentRows::IsInPmem);
+  if (has_pmem && options.pmem_path.empty()) options.pmem_path = manifest.pmem_path;
+  if (!options.pmem_path.empty()) options.pmem_bytes = kPmemBytesMin;
+  return options;
+}
+
+}  // namespace
+
+StatusOr<OpenedTable> OpenToRead(const TableCommand& command) {
+  const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
+  EMBANK_ASSIGN_OR_RETURN(const Manifest manifest,
+                          ReadNewestManifest(files.get(), command.directory));
+  StoreOptions options = OptionsOf(command, manifest);
+  options.read_only = true;
+  OpenedTable opened;
+  EMBANK_ASSIGN_OR_RETURN(opened.store, Store::Open(options, {}));
+  EMBANK_ASSIGN_OR_RETURN(opened.table, opened.store->catalog().Open(command.table));
+  return opened;
+}
+
+StatusOr<std::unique_ptr<Store>> OpenToChange(FileSystem* files, const TableCommand& command,
+                                              const Manifest& manifest) {
+  StoreOptions options = OptionsOf(command, manifest);
+  if (!command.dram_bytes.empty()) {
+    EMBANK_ASSIGN_OR_RETURN(options.dram_bytes, ParseByteSize("--dram-bytes", command.dram_bytes));
+  }
+  if (!options.pmem_path.empty()) {
+    // The limit is an option of each open. PMem keeps what it has, and new rows go to the SSD.
+    EMBANK_ASSIGN_OR_RETURN(const Survey survey, SurveyStore(files, command.directory));
+    options.pmem_bytes = std::max(kPmemBytesMin, survey.pmem_bytes);
+  }
+  return Store::Open(options, {});
+}
+
+Status CheckStatesOf(const Table& table, const char* option) {
+  if (table.layout().state_floats > 0) return OkStatus();
+  return FailedPreconditionError(StrCat(option, ": rows of table ", table.name(),
+                                        " have no state, since its optimizer is ",
+                                        NameOf(table.layout().optimizer)));
+}
+
+}  // namespace embank
