@@ -38,7 +38,9 @@ class Documents(unittest.TestCase):
     def test_docstrings(self):
         tried = 0
         for info in pkgutil.walk_packages(embank.__path__, 'embank.', onerror=lambda name: None):
-            if info.name.endswith('__main__'):
+            # The groups of torch.distributed may never end in a process that goes on; their tests
+            # have processes of their own.
+            if info.name.endswith(('__main__', '.sharded')):
                 continue
             with self.subTest(module=info.name):
                 try:
@@ -55,6 +57,8 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(blocks), 6)
         names = {}
         for at, block in enumerate(blocks):
+            if 'init_process_group' in block:  # as above
+                continue
             with self.subTest(block=at), contextlib.redirect_stdout(io.StringIO()):
                 if missing_package(block):
                     self.skipTest(f'{missing_package(block)} is not installed')
