@@ -216,7 +216,7 @@ class Modules(RowsCase):
                 bag = modules.EmbeddingBag(self.store, value_type, DIM, value_type=value_type,
                                            mode='sum', **SGD)
                 pooled = bag(FLAT, keys(0))
-                self.assertEqual(pooled.dtype, torch.float32)
+                self.assertEqual({pooled.dtype, bag(FLAT.view(6, 1)).dtype}, {torch.float32})
                 close(pooled.detach()[0], found[FLAT].sum(0))
 
     def test_outputs_may_be_changed_in_place(self):
@@ -269,6 +269,8 @@ class Modules(RowsCase):
         self.assertEqual((module.embedding_dim, module.padding_idx, module.mode,
                           module.include_last_offset), (DIM, -1, 'sum', False))
         self.assertEqual(list(module.parameters()), [])
+        modules.Embedding(self.store, 't', DIM, lr=0.125)
+        self.assertEqual(module.table.learning_rate, 0.125)
         for name in ('weight', 'reset_parameters', *REFUSED_ARGUMENTS):
             with self.assertRaisesRegex(AttributeError, f'EmbeddingBag has no {name}: '):
                 getattr(module, name)

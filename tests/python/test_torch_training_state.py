@@ -13,6 +13,7 @@ import embank
 import numpy as np
 from torch_rows import DIM, SGD, RowsCase, modules, torch
 from embank.torch import training_state
+from embank.torch._state_tree import from_bytes, to_bytes
 
 nn, data = torch.nn, torch.utils.data
 SAMPLES, BATCH, PASSES, SAVED_EVERY = 96, 8, 4, 4
@@ -169,7 +170,9 @@ class States(RowsCase):
         schedule = torch.optim.lr_scheduler
         cases = [(name, options, 'StepLR', (3,)) for name, options in OPTIMIZERS.items()]
         cases += [('SGD', {'momentum': 0.9}, name, words) for name, words in SCHEDULERS.items()]
-        inputs = torch.rand(4, 3)
+        inputs, versions = torch.rand(4, 3), self.layer.state_dict()._metadata
+        state = from_bytes(to_bytes({'layer': self.layer.state_dict()}))
+        self.assertEqual(state['layer']._metadata, versions)
         for name, options, scheduler, words in cases:
             with self.subTest(name, scheduler=scheduler):
                 def made():
