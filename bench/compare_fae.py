@@ -171,18 +171,18 @@ def measure_parity(bench: Bench):
         log = bench.log(options.parity_samples + options.eval_samples, seed,
                         options.parity_divisor)
         train, rest = split(log, options.parity_samples)
-        steering, held_out = split(rest, options.eval_samples // 2)
+        schedule_log, held_out = split(rest, options.eval_samples // 2)
         words = ['--model', 'dlrm', '--dim', 16, '--batch', options.parity_batch, '--seed', seed,
                  '--dense-rate', DENSE_RATE]
         batches, figures = bench.with_hot_share(train, options.parity_hot_share, '--dim', 16)
         uniform = bench.auc(held_out, '--data', train, '--shuffle', options.parity_samples, *words)
-        mixed = bench.auc(held_out, '--data', batches, '--eval', steering, *words)
+        mixed = bench.auc(held_out, '--data', batches, '--eval', schedule_log, *words)
         hot = bench.auc(held_out, '--data', batches, '--hot-only', *words)
         gaps.append(mixed - uniform)
         hot_gaps.append(hot - uniform)
         print(f'| {seed} | {figures["hot_input_share"]:.1%} | {uniform:.5f} | {mixed:.5f} '
               f'| {gaps[-1]:+.5f} | {hot:.5f} | {hot_gaps[-1]:+.5f} |', flush=True)
-        for path in (log, train, rest, steering, held_out, batches):
+        for path in (log, train, rest, schedule_log, held_out, batches):
             path.unlink()
     mean, error = statistics.mean(gaps), standard_error(gaps)
     print(f'mean gap {mean:+.5f} with a standard error of {error:.5f}, largest '

@@ -12,9 +12,9 @@
 #include "base/str_cat.h"
 #include "store/scan/scan.h"
 #include "tools/opened_table.h"
+#include "tools/output_file.h"
 #include "tools/progress_text.h"
 #include "tools/row_text.h"
-#include "tools/score_file.h"
 #include "tools/stop_signals.h"
 #include "tools/table_command.h"
 
@@ -30,7 +30,7 @@ class DumpOutput {
       return OkStatus();
     }
     signals_.emplace();
-    file_ = std::make_unique<ScoreFile>(path);
+    file_ = std::make_unique<OutputFile>(path);
     return file_->Open();
   }
 
@@ -60,7 +60,7 @@ class DumpOutput {
 
  private:
   std::optional<StopSignals> signals_;  // of a file, which a signal must not leave begun
-  std::unique_ptr<ScoreFile> file_;
+  std::unique_ptr<OutputFile> file_;
   bool has_reader_ = true;
 };
 

@@ -14,8 +14,8 @@
 #include "base/str_cat.h"
 #include "tools/model_command.h"
 #include "tools/numbered_samples.h"
+#include "tools/output_file.h"
 #include "tools/progress_text.h"
-#include "tools/score_file.h"
 #include "tools/stop_signals.h"
 #include "tools/train_data.h"
 #include "tools/trained_model.h"
@@ -93,7 +93,7 @@ void AppendScores(std::span<const float> logits, const BrokenBeside& broken, std
 
 // Writes the scores of all lines. Returns the number of samples. CANCELLED: a signal came.
 StatusOr<uint64_t> WriteScores(const OpenedModel& model, const std::optional<StopSignals>& signals,
-                               ProgressLines* progress, ScoreFile* file) {
+                               ProgressLines* progress, OutputFile* file) {
   EMBANK_RETURN_IF_ERROR(file->Write("score\n"));
   NumberedSamples source(model.log.get());
   BatchAhead batches(&source, model.trainer.get(), model.batch);
@@ -154,7 +154,7 @@ Status RunPredict(const ModelCommand& command) {
   EMBANK_RETURN_IF_ERROR(CheckOut(command));
   // Before the file is there, which --data may be the directory of.
   EMBANK_ASSIGN_OR_RETURN(const OpenedModel model, OpenModel(command, /*has_labels=*/false));
-  ScoreFile file(command.out);
+  OutputFile file(command.out);
   EMBANK_RETURN_IF_ERROR(file.Open());
   std::optional<StopSignals> signals;
   // Elsewhere a signal leaves nothing to remove, and ends the process as usual.

@@ -180,6 +180,8 @@ StatusOr<AddedRows> ReadTable(const TableCommand& command) {
   EMBANK_ASSIGN_OR_RETURN(Table* const table, added.is_new_table
                                                   ? store->CreateTable(command.table, options)
                                                   : store->catalog().Open(command.table));
+  // Another process may have made the table anew before this one had the lock.
+  EMBANK_RETURN_IF_ERROR(CheckFits(files, command.table, table->options()));
   EMBANK_RETURN_IF_ERROR(AddRows(command, files, table, &added));
   // A checkpoint replaces the blob, which is the state of a program, such as a training.
   const StatusOr<std::vector<std::byte>> blob = store->checkpoints()->Blob();

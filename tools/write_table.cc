@@ -15,9 +15,9 @@
 #include "tools/byte_size.h"
 #include "tools/npy_files.h"
 #include "tools/opened_table.h"
+#include "tools/output_file.h"
 #include "tools/progress_text.h"
 #include "tools/safetensors_files.h"
-#include "tools/score_file.h"
 #include "tools/stop_signals.h"
 #include "tools/table_command.h"
 #include "tools/text_table.h"
@@ -37,7 +37,7 @@ class WrittenFiles {
   Status Open(const PlannedFiles& planned) {
     for (const auto& [path, text] : planned.texts) {
       auto& file = files_[path];
-      file = std::make_unique<ScoreFile>(path);
+      file = std::make_unique<OutputFile>(path);
       EMBANK_RETURN_IF_ERROR(file->Open());
       EMBANK_RETURN_IF_ERROR(file->Write(text));
     }
@@ -70,7 +70,7 @@ class WrittenFiles {
   }
 
  private:
-  std::map<std::string, std::unique_ptr<ScoreFile>> files_;
+  std::map<std::string, std::unique_ptr<OutputFile>> files_;
 };
 
 StatusOr<PlannedFiles> Plan(const TableCommand& command, const Table& table,

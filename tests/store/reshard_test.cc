@@ -24,6 +24,7 @@
 #include "store/inspect/store_writer.h"
 #include "store/inspect/verify.h"
 #include "tests/support/export_world.h"
+#include "tests/support/files_below.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank::test::reshard_test {
@@ -123,16 +124,6 @@ Contents ContentsOf(Store* store) {
   return contents;
 }
 
-std::map<std::string, std::string> FilesBelow(const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path()] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
-}
-
 class ReshardTest : public testing::Test {
  protected:
   ReshardTest() : files_(MakePosixFileSystem({})) {}
@@ -195,13 +186,13 @@ class ReshardTest : public testing::Test {
   // Reshards with success, and leaves the sources as they are.
   std::vector<std::string> Resharded(const std::vector<std::string>& from, size_t count) {
     std::map<std::string, std::string> before;
-    for (const std::string& one : from) before.merge(FilesBelow(one));
+    for (const std::string& one : from) before.merge(BytesBelow(one));
     const std::vector<std::string> to =
         Ranks(std::to_string(from.size()) + " to " + std::to_string(count), count);
     const auto report = Reshard(from, to);
     EXPECT_TRUE(report.ok()) << report.status();
     std::map<std::string, std::string> after;
-    for (const std::string& one : from) after.merge(FilesBelow(one));
+    for (const std::string& one : from) after.merge(BytesBelow(one));
     EXPECT_TRUE(before == after) << "a source has changed";
     EXPECT_TRUE(report.ok() && report->heat_lost.empty());
     return to;

@@ -29,6 +29,7 @@
 #include "store/inspect/verify.h"
 #include "store/scan/scan.h"
 #include "store/store.h"
+#include "tests/support/files_below.h"
 #include "tests/support/program.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
@@ -89,16 +90,6 @@ Found ReadStore(const std::string& directory) {
   const auto blob = (*store)->checkpoints()->Blob();
   if (blob.ok()) found.blob.assign(reinterpret_cast<const char*>(blob->data()), blob->size());
   return found;
-}
-
-std::map<std::string, std::string> BytesBelow(const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path()] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
 }
 
 class ReshardCommand : public testing::Test {

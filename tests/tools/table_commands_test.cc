@@ -20,6 +20,7 @@
 #include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tests/support/c_api.h"
+#include "tests/support/files_below.h"
 #include "tests/support/program.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
@@ -33,16 +34,6 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr uint32_t kStateOfDim5[] = {0, 0, 5, 1, 11, 10};  // by EMBANK_OPT_*
-
-std::map<std::string, std::string> BytesBelow(const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path()] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
-}
 
 class TableCommands : public testing::Test {
  protected:

@@ -1,4 +1,4 @@
-#include "tools/score_file.h"
+#include "tools/output_file.h"
 
 #include <unistd.h>
 
@@ -24,20 +24,20 @@ std::string PlaceOf(std::filesystem::path path) {
 
 }  // namespace
 
-ScoreFile::ScoreFile(std::string path) : path_(std::move(path)) {}
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {}
 
-ScoreFile::~ScoreFile() {
+OutputFile::~OutputFile() {
   if (file_ == nullptr || file_ == stdout) return;
   std::fclose(file_);
   if (has_part()) std::remove(part_.c_str());
 }
 
-Status ScoreFile::Failed(const char* what, int error) const {
+Status OutputFile::Failed(const char* what, int error) const {
   return UnavailableError(StrCat("--out: cannot ", what, " ", has_part() ? part_ : path_, ": ",
                                  std::generic_category().message(error)));
 }
 
-Status ScoreFile::Open() {
+Status OutputFile::Open() {
   std::error_code error;
   // A file that the shell has opened for the output is no file to replace either.
   if (path_ == "-" || std::filesystem::equivalent(path_, "/dev/stdout", error)) {
@@ -57,7 +57,7 @@ Status ScoreFile::Open() {
 }
 
 // A file of this name may be the user's own, or may have been left by a process that was killed.
-Status ScoreFile::OpenPart() {
+Status OutputFile::OpenPart() {
   constexpr int kNamesMax = 100;
   place_ = PlaceOf(path_);
   for (int number = 1; number <= kNamesMax; ++number) {
@@ -69,12 +69,12 @@ Status ScoreFile::OpenPart() {
   return Failed("write", errno);
 }
 
-Status ScoreFile::Write(std::string_view text) {
+Status OutputFile::Write(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) return OkStatus();
   return Failed("write", errno);
 }
 
-Status ScoreFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
+Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
   if (fseeko(file_, static_cast<off_t>(offset), SEEK_SET) == 0 &&
       std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size()) {
     return OkStatus();
@@ -82,12 +82,12 @@ Status ScoreFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
   return Failed("write", errno);
 }
 
-Status ScoreFile::Sync() {
+Status OutputFile::Sync() {
   if (std::fflush(file_) != 0) return Failed("write", errno);
   return has_part() && fsync(fileno(file_)) != 0 ? Failed("write", errno) : OkStatus();
 }
 
-Status ScoreFile::Finish() {
+Status OutputFile::Finish() {
   const Status synced = Sync();
   if (!synced.ok() || file_ == stdout) return synced;
   std::FILE* const file = std::exchange(file_, nullptr);

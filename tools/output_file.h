@@ -1,6 +1,6 @@
 // A file that is whole or not there: it is written beside its place, and renamed at the end.
-#ifndef EMBANK_TOOLS_SCORE_FILE_H_
-#define EMBANK_TOOLS_SCORE_FILE_H_
+#ifndef EMBANK_TOOLS_OUTPUT_FILE_H_
+#define EMBANK_TOOLS_OUTPUT_FILE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -14,14 +14,14 @@
 namespace embank {
 
 // One thread. Without Finish it removes what it has written.
-class ScoreFile {
+class OutputFile {
  public:
   // A file at `path`, or where a link at `path` leads. Each text stays where there is no file to
   // replace: on the standard output for "-", in a device, in a named pipe.
-  explicit ScoreFile(std::string path);
-  ~ScoreFile();
-  ScoreFile(const ScoreFile&) = delete;
-  ScoreFile& operator=(const ScoreFile&) = delete;
+  explicit OutputFile(std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
 
   // Opens the file beside the place, with a name that no other file has. INVALID_ARGUMENT: the
   // place is a directory. Each call: UNAVAILABLE names the file and the error.
@@ -48,4 +48,4 @@ class ScoreFile {
 
 }  // namespace embank
 
-#endif  // EMBANK_TOOLS_SCORE_FILE_H_
+#endif  // EMBANK_TOOLS_OUTPUT_FILE_H_
