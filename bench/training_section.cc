@@ -19,14 +19,14 @@ std::string Fraction(double value) { return absl::StrFormat("%.4f", value); }
 // A training without `--eval` has no figures of samples that it had not seen.
 std::string Verdict(const nlohmann::json& figures) {
   const std::string samples = Grouped(figures.at("samples").get<uint64_t>());
-  if (!figures.at("eval_auc").is_number()) {
+  if (!figures.contains("eval_auc")) {
     return StrCat("A model has learned from ", samples, " samples; the AUC of each sample before ",
                   "its step is ", Fraction(figures.at("auc")), ".");
   }
   std::string verdict =
       StrCat("A model has learned from ", samples, " samples; its AUC of samples ",
              "that it had not seen is ", Fraction(figures.at("eval_auc")));
-  if (figures.contains("best_auc") && figures.at("best_auc").is_number()) {
+  if (figures.contains("best_auc")) {
     StrAppend(&verdict, ", where the hidden model that drew the labels has ",
               Fraction(figures.at("best_auc")));
   }

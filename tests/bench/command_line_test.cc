@@ -233,6 +233,13 @@ TEST(CommandLine, RunsAddToOnePage) {
   const Ended training = RunProgram("training --json " + figures.path() +
                                     " --command 'embank-train --data log' --report " + page);
   EXPECT_EQ(training.exit_code, 0) << training.output;
+  // A training without held-out samples and without a hidden model.
+  std::string fewer_figures = kTrainingFigures;
+  const size_t evaluation = fewer_figures.find(", \"eval_auc\"");
+  fewer_figures.erase(evaluation, fewer_figures.find(",\n", evaluation) - evaluation);
+  const TemporaryFile fewer(".json", fewer_figures);
+  const Ended plain = RunProgram("training --json " + fewer.path() + " --report " + page);
+  EXPECT_EQ(plain.exit_code, 0) << plain.output;
   std::ifstream file(page);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const size_t first = text.find("<h2>Replay");
@@ -243,7 +250,7 @@ TEST(CommandLine, RunsAddToOnePage) {
   EXPECT_THAT(text,
               AllOf(HasSubstr("<li><a href=\"#run-3\">Tiers"), HasSubstr("<td>HBM</td>"),
                     HasSubstr("<section id=\"run-4\">"), HasSubstr("had not seen is 0.7253, where"),
-                    HasSubstr("embank-train --data log")));
+                    HasSubstr("before its step is 0.5878."), HasSubstr("embank-train --data log")));
   EXPECT_THAT(text, AllOf(HasSubstr("embank-bench replay --trace " + trace.path()),
                           HasSubstr("embank-bench survive --kills 0 --path " + directory.path())));
 }
