@@ -12,7 +12,7 @@ from unittest import mock
 
 import embank
 import numpy as np
-from torch_rows import VERSION, Jagged, close, flat, modules, torch
+from torch_rows import KEYS, VERSION, Jagged, close, flat, modules, rows_of, torch
 
 dist, sharded = torch.distributed, modules.sharded
 DIM, STEPS = 4, 4
@@ -248,6 +248,17 @@ class WithOthers(Case):
         factors[0] = torch.nan if self.rank == self.ranks - 1 else 1
         (pooled * factors).sum().backward()
         self.assertTrue(rows.param_groups[0]['params'][0].grad.isnan().item())
+
+    def test_a_gradient_that_is_refused_steps_no_rank(self):
+        for number in (torch.nan, torch.inf):
+            mine, _ = self.pair({'sum': 'sum'})
+            pooled = mine({'sum': torch.from_numpy(KEYS)[:, None]})['sum']
+            before = rows_of(mine.tables['sum'])
+            factors = torch.full((len(KEYS), 1), number if self.rank == self.ranks - 1 else 1)
+            with self.assertRaisesRegex(embank.InvalidArgumentError,
+                                        f'rank {self.ranks - 1} of {self.ranks} has a gradient'):
+                (pooled * factors).sum().backward()
+            np.testing.assert_array_equal(rows_of(mine.tables['sum']), before)
 
     def test_a_prefetcher(self):
         mine, whole = self.pair(MODES)

@@ -43,6 +43,7 @@ REFUSED = (
     ({**WHOLE, 'b': (KEYS, ENDS * 2)}, ValueError, 'offsets of b ends with 4; there are 2'),
     ({**WHOLE, 'b': [1, 2]}, TypeError, 'b is a list'),
     ({**WHOLE, 'b': KEYS.float()}, TypeError, 'b has dtype torch.float32'),
+    ({**WHOLE, 'b': KEYS.to_sparse()}, ValueError, r'b .* strides torch.sparse_coo; it must be'),
     (KEYS, TypeError, r'the batch is a Tensor without keys\(\)'),
     (Jagged(['a'], KEYS, ENDS), ValueError, 'the batch has no feature b; it has a'),
     (Jagged(['a', 'b'], KEYS, ENDS[:2]), ValueError, 'one number more than 2 features times'),
@@ -175,11 +176,14 @@ class Collections(RowsCase):
 
     def test_features_that_are_refused(self):
         other = embank.Store().table('t', dim=DIM)
+        modules.Embedding(self.store, 'known', DIM)
         for features, options, error, text in (
                 ({}, {}, TypeError, 'features is {}'), ([1], {}, TypeError, 'it must be a dict'),
                 ({'a': DIM, 'b': (DIM, 'max')}, {}, embank.UnimplementedError, "mode 'max'"),
                 ({'a': DIM, 'b': (DIM, 3)}, {}, ValueError, 'mode is 3'),
                 ({'a': DIM, 'b': other}, {}, ValueError, 'the table of b is of another store'),
+                # The table of a, which was made before, is gone.
+                ({'known': DIM, 'a': DIM, 'b': 0}, {}, ValueError, 'dim is 0'),
                 ({'a': DIM}, {'padding_idx': 1 << 65}, ValueError, 'padding_idx is 3689'),
                 ({'a': DIM}, {'sparse': True}, embank.UnimplementedError, 'sparse')):
             with self.subTest(text):

@@ -125,7 +125,11 @@ class Compiled(RowsCase):
         model.train().requires_grad_(False)
         for module in (model.features, model.bag, model.rows):
             module.requires_grad_(False)
-        function({'user': keys, 'tags': keys, 'seen': keys}, keys)
+        model.requires_grad_(True)  # torch has no lookup among the parameters
+        frozen = function({'user': keys, 'tags': keys, 'seen': keys}, keys).sum()
+        optimizer.zero_grad()
+        frozen.backward()
+        losses.append(sum(one.grad.abs().sum().item() for one in model.parameters()))
         self.assertEqual([len(store.table(name)) for name in store.tables()], counts)
         return losses
 

@@ -349,6 +349,17 @@ class Modules(RowsCase):
         module(FLAT)
         self.assertEqual(len(module.table), 4)
 
+    def test_keys_that_change_after_a_batch_of_inference_mode(self):
+        bag = modules.EmbeddingBag(self.store, 't', DIM, include_last_offset=True)
+        keys = torch.tensor([[1, 2], [3, 4]])
+        with torch.inference_mode():
+            bag(keys)
+            ends = torch.tensor([0, 2, 4])
+        for batch in ((keys,), (keys.view(-1), ends)):
+            loss = bag(*batch).sum()
+            keys.add_(1)
+            self.assert_refused(embank.FailedPreconditionError, 'changed in place', loss.backward)
+
     def test_copies_are_refused(self):
         bag = modules.EmbeddingBag(self.store, 't', DIM)
         model = nn.Sequential(bag, nn.Linear(DIM, 1))

@@ -262,6 +262,11 @@ class RowOptimizers(RowsCase):
             with self.subTest(text):
                 self.assert_refused(error, text, modules.RowOptimizer, given)
         self.assertTrue(rows.is_deferred)
+        fourth = modules.EmbeddingBagCollection(self.store, {'v': DIM})
+        loss = fourth({'v': torch.tensor([[1, 2]])})['v'].sum()
+        modules.RowOptimizer(fourth, deferred=True)
+        for _ in range(2):
+            self.assert_refused(RuntimeError, 'made between forward and backward', loss.backward)
         self.fill(bag.table)
         bag(torch.tensor([[1, 2]])).sum().backward()
         rows.param_groups[0]['params'][0].grad = None

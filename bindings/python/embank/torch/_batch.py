@@ -70,10 +70,10 @@ def set_keys(struct: Any, kind: int, address: int, count: int) -> None:
 
 
 class Batch:
-    """The structs of one forward. A forward makes one, and its backward uses it once."""
+    """The structs of one forward. A forward makes one, and its backward steps it once."""
 
     __slots__ = ('columns', 'structs', 'outputs', 'parts', 'kept', 'handle', 'device', '_versions',
-                 '_is_used', '_extra')
+                 '_is_stepped', '_extra')
 
     def __init__(self, columns: list[Column], template: bytes, handle: StoreHandle,
                  device: torch.device) -> None:
@@ -83,7 +83,7 @@ class Batch:
         self.parts: list[Part] = []
         self.kept: list[torch.Tensor] = []
         self._extra: list[Any] = []  # structs of rows that the gradients of weights need
-        self._is_used = False
+        self._is_stepped = False
 
     def add(self, struct: Any, column: Column, keys: torch.Tensor, offsets: torch.Tensor | None,
             weights: torch.Tensor | None) -> None:
@@ -180,17 +180,20 @@ class Batch:
         self._versions = self._versions_now()
 
     def _versions_now(self) -> list[int]:
-        try:
-            return [tensor._version for tensor in self.kept]
-        except RuntimeError:  # Tensors of the inference mode have no version.
-            return []
+        # Tensors of the inference mode have no version.
+        return [-1 if tensor.is_inference() else tensor._version for tensor in self.kept]
 
-    def use(self, is_stepping: bool) -> None:
-        """Marks the batch as used by a backward. One that steps no rows may come again.
+    def mark_stepped(self) -> None:
+        """Notes that a backward has stepped the rows."""
+        self._is_stepped = True
 
-        FailedPreconditionError: it was used before, or its tensors were changed since the forward.
+    def check_backward(self) -> None:
+        """Is for the begin of a backward.
+
+        FailedPreconditionError: the rows were stepped, or the tensors were changed since the
+        forward.
         """
-        if self._is_used and is_stepping:
+        if self._is_stepped:
             raise FailedPreconditionError(
                 'backward was called twice on one forward: the first one has stepped its rows. '
                 'Call the module again, or add the losses before one backward')
@@ -198,7 +201,6 @@ class Batch:
             raise FailedPreconditionError(
                 'keys, offsets or weights were changed in place between forward and backward: '
                 'leave them as they are, or pass a clone()')
-        self._is_used = True
 
     def step(self, gradients: Gradients) -> None:
         """Makes one step for each distinct key of each table, by the gradients of the outputs."""

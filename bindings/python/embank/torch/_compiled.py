@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 IS_THERE = hasattr(torch.library, 'custom_op')
 BATCHES_MAX = 1024  # forwards whose backward may still come
 HAS_OFFSETS, HAS_WEIGHTS = 1, 2
+FROZEN = 0  # the number of all batches whose rows are not stepped
 
 # A graph has numbers, and no objects.
 _modules: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -97,7 +98,7 @@ def _look_up(anchor: torch.Tensor, call: torch.Tensor, tensors: list[torch.Tenso
     batch.outputs = []
     values = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
     values = values.view(module.shape_of(tensors, layout))
-    of_batch = 0
+    of_batch = FROZEN
     if is_stepping:
         batch.watch()
         of_batch = next(_batch_numbers)
@@ -108,15 +109,19 @@ def _look_up(anchor: torch.Tensor, call: torch.Tensor, tensors: list[torch.Tenso
 
 
 def _step(gradient: torch.Tensor, of_batch: torch.Tensor) -> torch.Tensor:
-    found = _batches.pop(int(of_batch), None)
+    number = int(of_batch)
+    if number == FROZEN:
+        return torch.zeros_like(ANCHOR)
+    found = _batches.get(number)
     if found is None:
         raise FailedPreconditionError(
             'backward was called twice on one forward, or after more than '
             f'{BATCHES_MAX} forwards: its rows were stepped by the first one')
     module, batch = found
-    batch.use(True)
+    batch.check_backward()
     dims = [column.table.dim for column in batch.columns]
     module.step(batch, torch.split(gradient.reshape(-1, sum(dims)), dims, dim=1))
+    del _batches[number]
     return torch.zeros_like(ANCHOR)
 
 

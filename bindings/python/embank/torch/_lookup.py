@@ -23,11 +23,12 @@ once_differentiable: Any = _once_differentiable
 
 def _backward(ctx: Any, *gradients: Any) -> Any:
     batch: Batch = ctx.batch
-    batch.use(ctx.is_stepping)
+    batch.check_backward()
     of_weights = [_gradient.of_weights(part, gradient)
                   for part, gradient in zip(batch.parts, gradients) if part.rows is not None]
     if ctx.is_stepping:
         ctx.module.step(batch, gradients)
+        batch.mark_stepped()
     return (None, None, None, *of_weights)
 
 

@@ -191,7 +191,8 @@ class RowModule(torch.nn.Module):
         if found is None:
             if len(self._offsets) > 64:  # Batches of ever new shapes must not fill memory.
                 self._offsets.clear()
-            found = torch.arange(bags + 1) * keys
+            with torch.inference_mode(False):  # Later batches may train.
+                found = torch.arange(bags + 1) * keys
             self._offsets[bags, keys] = found
         return found
 

@@ -242,15 +242,16 @@ class ShardedBatch(Batch):
         """Sends gradients to the owners, and returns those of the rows that this rank owns.
 
         A key has a row for each rank that has looked it up, in the order of the ranks. With
-        `is_checked`, a NaN on one rank is an InvalidArgumentError on all.
+        `is_checked`, a NaN or an infinity on one rank is an InvalidArgumentError on all.
         """
         matrices = [self._table_gradients(name, request, gradients, divisor)
                     for name, request in zip(self.tables, self._requests)]
-        has_nan = is_checked and any(bool(matrix.isnan().any()) for matrix in matrices)
-        *matrices, marks = self._exchanged(matrices, has_nan, is_answer=False)
+        is_refused = is_checked and not all(bool(matrix.isfinite().all()) for matrix in matrices)
+        *matrices, marks = self._exchanged(matrices, is_refused, is_answer=False)
         if bool(marks.any()):
             raise InvalidArgumentError(f'rank {int(marks.argmax())} of {self.ranks.ranks} has a '
-                                       'gradient that is NaN; no rank has stepped its rows')
+                                       'gradient that is NaN or infinite; no rank has stepped its '
+                                       'rows')
         keys, found = [], []
         for key, matrix in zip(self._owned_keys, matrices):
             is_there = matrix[:, -1] > 0

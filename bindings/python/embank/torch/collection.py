@@ -57,10 +57,16 @@ class EmbeddingBagCollection(RowModule):
             if isinstance(dim, Table) and dim.store is not store:
                 raise InvalidArgumentError(f'the table of {name} is of another store')
             parts.append((name, dim, pooling_number(mode)))
-        columns = []
-        for name, dim, pooling in parts:
-            table = dim if isinstance(dim, Table) else open_table(store, name, dim, lr, options)
-            columns.append(new_column(name, table, pooling, padding_idx))
+        known, columns = store.tables(), []
+        try:
+            for name, dim, pooling in parts:
+                table = dim if isinstance(dim, Table) else open_table(store, name, dim, lr, options)
+                columns.append(new_column(name, table, pooling, padding_idx))
+        except Exception:
+            for column in columns:
+                if column.table.name not in known:
+                    store.drop_table(column.table.name)
+            raise
         super().__init__(store, columns, device)
         self.include_last_offset = include_last_offset
         self._by_name = {column.name: column for column in columns}
@@ -139,7 +145,8 @@ class EmbeddingBagCollection(RowModule):
             return False
         for value in values:
             if not (isinstance(value, torch.Tensor) and value.dtype is torch.int64
-                    and value.shape == shape and value.is_cpu and value.is_contiguous()):
+                    and value.shape == shape and value.is_cpu
+                    and value.layout is torch.strided and value.is_contiguous()):
                 return False
         offsets = None
         if len(shape) == 2 and shape[1] != 1 or not self._is_all_f32:
