@@ -78,7 +78,7 @@ tests() {
   record "$name" $((SECONDS - begin)) $((total > bad + skipped ? total - bad - skipped : 0)) \
     "$bad" "$skipped"
   # Why something was skipped.
-  grep -ah '^skipped: ' "$root/build/$preset/Testing/Temporary/LastTest.log"
+  grep -ahE "^skipped: |[.]{3} skipped '" "$root/build/$preset/Testing/Temporary/LastTest.log"
   # What the random suites have counted; their other words are in the same file.
   grep -ah '^quantities: ' "$root/build/$preset/Testing/Temporary/LastTest.log"
   return "$status"
@@ -170,11 +170,29 @@ install_wheel() {
   [[ $(stat -c %s "$folder/embank-"*.whl) -le 3000000 ]] || { echo "larger than 3 MB"; return 1; }
   (cd "$folder" && venv/bin/python -I -m embank)
 }
+# test_wheel PYTHON: all suites. tests/python/io has a folder of its own.
 test_wheel() {
+  local folder log=$root/build/wheel/suites.log status=0
   cd "$root/build/wheel" || return 1
-  PATH=$root/build/dev/bin:$PATH OPENBLAS_NUM_THREADS=1 \
-    EMBANK_TRAIN=$root/build/dev/bin/embank-train \
-    venv/bin/python -B -m unittest discover -s "$root/tests/python"
+  for folder in tests/python tests/python/io; do
+    PATH=$root/build/dev/bin:$PATH OPENBLAS_NUM_THREADS=1 \
+      EMBANK_TRAIN=$root/build/dev/bin/embank-train \
+      "$1" -B -m unittest discover -v -s "$root/$folder" >"$log" 2>&1 || status=1
+    [[ $status == 0 ]] || cat "$log"
+    # Why something was skipped, and how many have run.
+    grep -aE "[.]{3} skipped '|^Ran " "$log"
+    [[ $status == 0 ]] || return 1
+  done
+}
+# A Python of the user's own with another PyTorch, such as PyPI's, takes the wheel's files.
+test_other_torch() {
+  local folder=$root/build/wheel
+  rm -rf "$folder/site"
+  "$folder/venv/bin/pip" install --quiet --no-deps --target "$folder/site" \
+    "$folder/embank-"*.whl || return 1
+  export PYTHONPATH=$folder/site
+  "$EMBANK_TORCH_PYTHON" -c 'import torch; print("PyTorch", torch.__version__)' &&
+    test_wheel "$EMBANK_TORCH_PYTHON"
 }
 wheel() {
   local folder=$root/build/wheel
@@ -186,7 +204,14 @@ wheel() {
     tests "dev: PyTorch" dev -L torch
     return
   fi
-  stage "wheel: install" install_wheel && stage "wheel: tests" test_wheel
+  stage "wheel: install" install_wheel || return
+  stage "wheel: tests" test_wheel venv/bin/python
+  if [[ -z ${EMBANK_TORCH_PYTHON-} ]]; then
+    say "skipped: EMBANK_TORCH_PYTHON names no Python with another PyTorch, such as PyPI's"
+    record "wheel: another PyTorch" 0 0 0 1
+    return
+  fi
+  stage "wheel: another PyTorch" test_other_torch
 }
 
 # Kernels that spill registers fail the build.
