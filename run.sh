@@ -101,7 +101,7 @@ if [[ -n $data ]]; then
   cat <<'WORDS'
 A click model learns from your log of clicks: DLRM, or a feed-forward network where the log has no
 dense features. Its embedding rows are in a store with three tiers. AUC and logloss are of each
-sample before the step that learns from it. The run is short: it ends with the log, or behind 4,000
+sample before the step that learns from it. The run is short: it ends with the log, or after 4,000
 steps.
 
 WORDS
@@ -124,7 +124,7 @@ had not seen. At the end it predicts a log without labels: a score for each line
 WORDS
   log_options=(--generate criteo-kaggle --divisor 1000 --samples 150000 --eval-samples 20000)
   train_options=("${log_options[@]}" "${store_options[@]}" --checkpoint-every 40)
-  say "train: embank-train ${log_options[*]}, killed behind its first checkpoint"
+  say "train: embank-train ${log_options[*]}, killed after its first checkpoint"
   "$train" "${train_options[@]}" &
   training=$!
   # A training that fails tells why in its second run.
