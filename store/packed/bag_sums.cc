@@ -16,13 +16,67 @@ namespace {
 // Bags that one task pools, at least.
 constexpr uint64_t kBagsPerTask = 16;
 
-EMBANK_SIMD_CLONES void AddRow(const float* __restrict row, uint32_t dim, float* __restrict sum) {
-  for (uint32_t i = 0; i < dim; ++i) sum[i] += row[i];
+// Sums next to each other, which the compiler keeps in registers of any width.
+using WideSums = float __attribute__((vector_size(64), aligned(4), may_alias));
+using NarrowSums = float __attribute__((vector_size(16), aligned(4), may_alias));
+
+// Rows of floats, `stride` floats apart.
+struct FloatRows {
+  const float* first;
+  uint64_t count;
+  uint64_t stride;
+  const float* weights;  // one for each row, or nullptr: all are 1
+};
+
+// Adds `blocks` times as many floats of each row as Sums has to sum[at], ..., in the order of rows.
+template <typename Sums, uint32_t blocks, bool is_weighted>
+[[gnu::always_inline]] inline uint32_t AddBlocks(const FloatRows& rows, uint32_t at, float* sum) {
+  Sums sums[blocks];
+  std::memcpy(sums, sum + at, sizeof(sums));
+  const float* row = rows.first + at;
+  for (uint64_t i = 0; i < rows.count; ++i, row += rows.stride) {
+    const auto* const values = reinterpret_cast<const Sums*>(row);
+    for (uint32_t block = 0; block < blocks; ++block) {
+      sums[block] += is_weighted ? rows.weights[i] * values[block] : values[block];
+    }
+  }
+  std::memcpy(sum + at, sums, sizeof(sums));
+  return at + blocks * static_cast<uint32_t>(sizeof(Sums) / sizeof(float));
 }
 
-EMBANK_SIMD_CLONES void AddScaled(const float* __restrict row, uint32_t dim, float scale,
-                                  float* __restrict sum) {
-  for (uint32_t i = 0; i < dim; ++i) sum[i] += scale * row[i];
+// Adds `dim` floats of each row to `sum`: one call for all rows of a bag, so that sums stay in
+// registers, and the instruction set is chosen once.
+template <bool is_weighted>
+[[gnu::always_inline]] inline void AddRowsOf(const FloatRows& rows, uint32_t dim, float* sum) {
+  uint32_t at = 0;
+  while (at + 64 <= dim) at = AddBlocks<WideSums, 4, is_weighted>(rows, at, sum);
+  while (at + 16 <= dim) at = AddBlocks<WideSums, 1, is_weighted>(rows, at, sum);
+  while (at + 4 <= dim) at = AddBlocks<NarrowSums, 1, is_weighted>(rows, at, sum);
+  for (; at < dim; ++at) {
+    for (uint64_t i = 0; i < rows.count; ++i) {
+      const float value = rows.first[i * rows.stride + at];
+      sum[at] += is_weighted ? rows.weights[i] * value : value;
+    }
+  }
+}
+EMBANK_SIMD_CLONES void AddRows(const FloatRows& rows, uint32_t dim, float* sum) {
+  AddRowsOf<false>(rows, dim, sum);
+}
+EMBANK_SIMD_CLONES void AddWeightedRows(const FloatRows& rows, uint32_t dim, float* sum) {
+  AddRowsOf<true>(rows, dim, sum);
+}
+void AddTo(float* sum, uint32_t dim, const FloatRows& rows) {
+  rows.weights == nullptr ? AddRows(rows, dim, sum) : AddWeightedRows(rows, dim, sum);
+}
+
+// The row of a caller may be unaligned.
+void AddZeroTo(std::byte* row, uint32_t dim) {
+  for (uint32_t i = 0; i < dim; ++i, row += sizeof(float)) {
+    float value;
+    std::memcpy(&value, row, sizeof(value));
+    value += 0.0f;
+    std::memcpy(row, &value, sizeof(value));
+  }
 }
 
 // A row of the caller's may be unaligned, so that sums are made in rows of ours; slices of 1 KiB,
@@ -30,15 +84,13 @@ EMBANK_SIMD_CLONES void AddScaled(const float* __restrict row, uint32_t dim, flo
 constexpr uint32_t kSliceFloats = 256;
 using SliceFloats = std::array<float, kSliceFloats>;
 
-// `count` values of the vector from `first` on as floats: in place, or widened.
-const float* AsFloats(const std::byte* vector, ValueType type, uint32_t first, uint32_t count,
-                      float* widened) {
-  if (type == ValueType::kF32) return reinterpret_cast<const float*>(vector) + first;
+// `count` values of a vector of 16 bits each, from `first` on, as floats.
+void Widen(const std::byte* vector, ValueType type, uint32_t first, uint32_t count,
+           float* widened) {
   const auto* const halves = reinterpret_cast<const uint16_t*>(vector) + first;
   for (uint32_t i = 0; i < count; ++i) {
     widened[i] = type == ValueType::kF16 ? F16ToFloat(halves[i]) : Bf16ToFloat(halves[i]);
   }
-  return widened;
 }
 
 }  // namespace
@@ -51,9 +103,23 @@ float SumOfWeights(const Feature& feature, uint64_t bag) {
   return sum;
 }
 
-void BagSums::Begin() const {
+bool BagSums::AreRows() const {
+  const auto& offsets = feature_.offsets;
+  if (feature_.bags() != feature_.keys.size() || feature_.weights != nullptr) return false;
+  uint64_t others = 0;  // counted without a branch
+  for (size_t i = 1; i < offsets.size(); ++i) others += offsets[i] - offsets[i - 1] != 1 ? 1 : 0;
+  return others == 0 && feature_.table->layout().value_type == ValueType::kF32;
+}
+
+void BagSums::AddZero(uint64_t begin, uint64_t count) const {
+  for (uint64_t bag = begin; bag < begin + count; ++bag) {
+    AddZeroTo(feature_.rows.Row(bag), feature_.table->layout().dim);
+  }
+}
+
+void BagSums::Clear(uint64_t begin, uint64_t count) const {
   const size_t bytes = feature_.table->layout().dim * sizeof(float);
-  for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
+  for (uint64_t bag = begin; bag < begin + count; ++bag) {
     std::memset(feature_.rows.Row(bag), 0, bytes);
   }
 }
@@ -95,16 +161,18 @@ void BagSums::AddToBag(uint64_t bag, uint64_t begin, uint64_t end, const std::by
 void BagSums::AddSlice(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors,
                        uint32_t first, uint32_t count) const {
   const RowLayout& layout = feature_.table->layout();
+  const float* const weights = feature_.weights == nullptr ? nullptr : feature_.weights + begin;
   SliceFloats sum;
-  SliceFloats widened;
   std::byte* const out = feature_.rows.Row(bag) + first * sizeof(float);
   std::memcpy(sum.data(), out, count * sizeof(float));
-  for (uint64_t i = begin; i < end; ++i, vectors += layout.vector_bytes) {
-    const float* const values = AsFloats(vectors, layout.value_type, first, count, widened.data());
-    if (feature_.weights == nullptr) {
-      AddRow(values, count, sum.data());
-    } else {
-      AddScaled(values, count, feature_.weights[i], sum.data());
+  if (layout.value_type == ValueType::kF32) {
+    AddTo(sum.data(), count,
+          {reinterpret_cast<const float*>(vectors) + first, end - begin, layout.dim, weights});
+  } else {
+    SliceFloats widened;
+    for (uint64_t i = 0; i < end - begin; ++i, vectors += layout.vector_bytes) {
+      Widen(vectors, layout.value_type, first, count, widened.data());
+      AddTo(sum.data(), count, {widened.data(), 1, 0, weights == nullptr ? nullptr : weights + i});
     }
   }
   std::memcpy(out, sum.data(), count * sizeof(float));

@@ -29,12 +29,18 @@ class BagSums {
   explicit BagSums(const LookupFeature& feature) : feature_(feature) {}
 
   // Sets all sums to zero.
-  void Begin() const;
+  void Begin() const { Clear(0, feature_.bags()); }
+  void Clear(uint64_t begin, uint64_t count) const;
   // Adds the vectors of the keys [begin, begin + count), which are packed and aligned, each to the
   // sum of its bag. Chunks come in order. `shared`: on the threads of the store.
   void Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool shared) const;
   // Divides the sums as the pooling says.
   void End() const;
+
+  // Whether each bag has one f32 row without a weight: then the caller may put rows in the place of
+  // sums, and add +0 to those of the keys [begin, begin + count), instead of all of the above.
+  bool AreRows() const;
+  void AddZero(uint64_t begin, uint64_t count) const;
 
  private:
   void AddToBag(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors) const;

@@ -211,6 +211,7 @@ class TableLookup {
 
   Status LookUpBags(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
     const BagSums sums(feature);
+    if (sums.AreRows()) return LookUpSingleKeys(feature, sums, tally);
     sums.Begin();
     Status status;
     for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
@@ -218,6 +219,19 @@ class TableLookup {
       status.Update(PoolChunk(feature, sums, begin, count, vectors, tally));
     }
     sums.End();
+    return status;
+  }
+
+  // Bags of one key each: their rows are the sums but for zeros, which have the sign of +0.
+  Status LookUpSingleKeys(const LookupFeature& feature, const BagSums& sums, OutcomeTally* tally) {
+    Status status;
+    for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
+      const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
+      const RowSpan rows = {feature.rows.Row(begin), feature.rows.stride_bytes};
+      const Status answered = AnswerForSums(feature, begin, count, rows, tally);
+      answered.ok() ? sums.AddZero(begin, count) : sums.Clear(begin, count);
+      status.Update(answered);
+    }
     return status;
   }
 
@@ -267,24 +281,29 @@ class TableLookup {
     }
   }
 
-  // A key whose row stays away adds zeros.
   Status PoolChunk(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
                    uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
-    const uint64_t vector_bytes = group_.table->layout().vector_bytes;
     auto* const first = reinterpret_cast<std::byte*>(vectors.data());
+    const RowSpan rows = {first, group_.table->layout().vector_bytes};
+    const Status status = AnswerForSums(feature, begin, count, rows, tally);
+    if (status.ok()) sums.Add(begin, count, first, group_.is_large);
+    return status;
+  }
+
+  // Answers the keys [begin, begin + count). The row of a key that stays away is of zeros.
+  Status AnswerForSums(const LookupFeature& feature, uint64_t begin, uint64_t count, RowSpan rows,
+                       OutcomeTally* tally) {
     const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
     const uint64_t unread_before = tally->unread();
-    Status status =
-        Answer({feature.keys.subspan(begin, count), {}, outcomes, {first, vector_bytes}}, rule,
-               begin, tally);
+    const Status status =
+        Answer({feature.keys.subspan(begin, count), {}, outcomes, rows}, rule, begin, tally);
     if (tally->unread() > unread_before) {
       for (uint64_t i = 0; i < count; ++i) {
         if (!IsUnread(static_cast<Outcome>(outcomes[i]))) continue;
-        std::memset(first + i * vector_bytes, 0, vector_bytes);
+        std::memset(rows.Row(i), 0, group_.table->layout().vector_bytes);
       }
     }
-    if (status.ok()) sums.Add(begin, count, first, group_.is_large);
     return status;
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -95,6 +96,7 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
     Add("c", 33, EMBANK_F16, EMBANK_OPT_ROWWISE_ADAGRAD);
     Add("d", 300, EMBANK_BF16, EMBANK_OPT_ADAM);
     Add("e", 5, EMBANK_F32, EMBANK_OPT_FTRL);
+    Add("f", 87, EMBANK_F32, EMBANK_OPT_SGD);  // 64 + 16 + 4 + 3: each width of registers
   }
 
   void Add(const std::string& name, uint32_t dim, int32_t type, int32_t optimizer) {
@@ -247,6 +249,25 @@ TEST_P(PackedCalls, DoTheWorkOfCallsForEachFeature) {
   }
 }
 
+// A sum begins with +0, so that it is never -0.
+TEST_P(PackedCalls, SumBagsOfOneKeyFromZero) {
+  Twin& twin = twins_[0];
+  const std::vector<uint64_t> keys = {1, 2, 3};
+  const std::vector<float> values(keys.size() * twin.oracle.options().dim, -0.0f);
+  ASSERT_EQ(embank_upsert(twin.table, keys.data(), keys.size(), values.data(), 0, nullptr),
+            EMBANK_OK);
+  TestFeature feature;
+  feature.pooling = EMBANK_POOL_MEAN;
+  feature.keys = {1, 2, 3};
+  for (const std::vector<uint64_t>& offsets : {std::vector<uint64_t>{0, 1, 2, 3}, {0, 2, 2, 3}}) {
+    feature.offsets = offsets;
+    std::vector<float> rows(values.size(), 1.0f);
+    const embank_feature passed = feature.Of(twin.table, rows.data());
+    ASSERT_EQ(embank_lookup_packed(&passed, 1, EMBANK_MISSING_SKIP, nullptr), EMBANK_OK);
+    for (const float sum : rows) EXPECT_EQ(std::bit_cast<uint32_t>(sum), 0u);
+  }
+}
+
 // Several chunks, with bags that go on in the next one, and threads within a feature.
 TEST_P(PackedCalls, PoolLargeFeaturesInChunks) {
   Random random(12);
@@ -263,6 +284,11 @@ TEST_P(PackedCalls, PoolLargeFeaturesInChunks) {
         for (uint64_t k = 0; k < keys; ++k) feature.keys.push_back(random.Below(5000));
         feature.offsets.push_back(feature.keys.size());
       }
+    }
+    // Chunks of bags with one key.
+    TestFeature& single = features.emplace_back(features[1]);
+    for (single.offsets = {0}; single.offsets.size() <= single.keys.size();) {
+      single.offsets.push_back(single.offsets.size());
     }
     ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE, &random));
     ASSERT_NO_FATAL_FAILURE(ApplyGradients(&features, &random));

@@ -121,9 +121,11 @@ oracle::Feature RandomFeature(Random* random, KeyOf key) {
   oracle::Feature feature;
   feature.pooling = static_cast<int32_t>(random->Below(4));
   const uint64_t bags = random->OneIn(8) ? random->Below(600) : random->Below(20);
+  const bool has_single_keys = random->OneIn(4);
   if (feature.pooling != EMBANK_POOL_NONE) feature.offsets.push_back(0);
   for (uint64_t bag = 0; bag < bags; ++bag) {
-    const uint64_t keys = random->OneIn(50) ? random->Below(200) : random->Below(6);
+    const uint64_t drawn = random->OneIn(50) ? random->Below(200) : random->Below(6);
+    const uint64_t keys = has_single_keys ? 1 : drawn;
     for (uint64_t i = 0; i < keys; ++i) feature.keys.push_back(key(random));
     if (feature.pooling != EMBANK_POOL_NONE) feature.offsets.push_back(feature.keys.size());
   }
