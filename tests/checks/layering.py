@@ -88,7 +88,7 @@ FOREIGN = {
                         r'train/popularity/id_counts\.cc', r'bench/\w*\.(h|cc)'),
     r'jemalloc/.*': (r'bench/\w*\.cc',),
     r'(x|i|e|t|p|s|n)mmintrin\.h|immintrin\.h|x86intrin\.h|arm_neon\.h': (
-        r'store/index/tag_match\.cc',),
+        r'store/index/tag_match\.cc', r'bench/kernels/tagged_index\.h',),
     r'CLI/.*': (r'bench/\w*\.(h|cc)', r'tools/main\.cc', r'tools/train_command\.h'),
 }
 # Foreign headers of tests and benchmarks: any file there.
