@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 
 #include "base/check.h"
+#include "base/late_object.h"
 #include "base/memory/scratch.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
@@ -223,15 +223,16 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   HeatTouches touches(*batch);
-  std::optional<RecentUses> uses;
-  if (SlotOrders* const orders = OrdersToTouch(table)) uses.emplace(*batch, begin, orders);
+  LateObject<RecentUses> made_uses;
+  if (SlotOrders* const orders = OrdersToTouch(table)) made_uses.Make(*batch, begin, orders);
+  RecentUses* const uses = made_uses.get();
   LoggedRows::Part logged(logged_rows, *batch, begin);
   HotList::Part hot(hot_list, begin);
   const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
     for (uint32_t i = 0; i < copies.size(); ++i) {
       touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
     }
-    if (uses) uses->Add(position, copies.size());
+    if (uses != nullptr) uses->Add(position, copies.size());
     tally.NoteFound(Tier::kDram, copies.size());
     batch->AnswerFound(position, copies.size(), &tally);
   };
@@ -240,7 +241,7 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
       touches.Add(position, row);
       if (match.location().IsHot()) {
         hot.Add(position, match.location());
-      } else if (uses) {
+      } else if (uses != nullptr) {
         uses->Add(position, 1);
       }
       tally.NoteFound(match.location().tier());
@@ -251,15 +252,15 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
   };
   {
     // An output row that must be kept is not overwritten by a row that turns out to be gone.
-    std::optional<RowCopyBuffer> copy_buffer;
-    if (rule == MissingRule::kSkip) copy_buffer.emplace(table.parts().row_memory, layout);
+    LateObject<RowCopyBuffer> buffer;
+    if (rule == MissingRule::kSkip) buffer.Make(table.parts().row_memory, layout);
+    std::byte* const image = buffer.get() == nullptr ? nullptr : buffer.get()->bytes();
     const EpochTable::Guard guard(table.parts().epochs);
-    CopyRows(table, batch->keys(), begin, end, rows, copy_buffer ? copy_buffer->bytes() : nullptr,
-             found, other);
+    CopyRows(table, batch->keys(), begin, end, rows, image, found, other);
     touches.Flush();
   }
   // Before rows are promoted from a log, which evicts others.
-  if (uses) uses->Touch();
+  if (uses != nullptr) uses->Touch();
   logged.Read({.touches = 1, .promoted = PromotedRows::kHot},
               [&](uint32_t position, const LoggedRow& row) {
                 if (row.outcome == Outcome::kAbsent) return missing(position, &tally);

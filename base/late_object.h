@@ -1,0 +1,37 @@
+// An object that may be made later, in place. std::optional does the same, but in g++ 12 and 13 it
+// first writes zeros over all bytes of the object: 60 ns for one of 4 KiB.
+#ifndef EMBANK_BASE_LATE_OBJECT_H_
+#define EMBANK_BASE_LATE_OBJECT_H_
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace embank {
+
+template <typename T>
+class LateObject {
+ public:
+  LateObject() {}
+  ~LateObject() {
+    if (made_ != nullptr) std::destroy_at(made_);
+  }
+  LateObject(const LateObject&) = delete;
+  LateObject& operator=(const LateObject&) = delete;
+
+  // Once.
+  template <typename... Arguments>
+  void Make(Arguments&&... arguments) {
+    made_ = std::construct_at(reinterpret_cast<T*>(bytes_), std::forward<Arguments>(arguments)...);
+  }
+  // nullptr before Make.
+  T* get() { return made_; }
+
+ private:
+  T* made_ = nullptr;
+  alignas(T) std::byte bytes_[sizeof(T)];
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BASE_LATE_OBJECT_H_
