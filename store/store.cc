@@ -29,6 +29,18 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> OpenDirectory(FileSystem* files,
   return directory;
 }
 
+// Refusals of memory have no text, because they allocate nothing.
+Status WithBudget(const Status& opened, const StoreOptions& options, const MemoryBudget& budget) {
+  const bool says_why = !IsResourceExhausted(opened) || !opened.message().empty();
+  if (says_why || budget.refused_bytes() == 0) return opened;
+  return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
+    return StrCat("dram_bytes is ", options.dram_bytes, "; when ", budget.used_when_refused(),
+                  " of them were used, opening ",
+                  options.path.empty() ? "a store in memory" : options.path, " needed ",
+                  budget.refused_bytes(), " more; embank_estimate says how much its rows need");
+  });
+}
+
 }  // namespace
 
 Store::Store(const StoreOptions& options, StoreEnvironment environment)
@@ -51,16 +63,11 @@ StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
                                              StoreEnvironment environment) {
   EMBANK_RETURN_IF_ERROR(Validate(options));
   std::unique_ptr<Store> store(new Store(options, std::move(environment)));
-  EMBANK_RETURN_IF_ERROR(store->MakeRowParts());
-  if (options.path.empty()) {
-    if (options.hbm_bytes > 0) store->tables_by_id_ = std::make_unique<TableDirectory>();
-    store->gate_ = std::make_unique<BatchGate>();
-    store->logs_ = std::make_unique<RowLogs>();
-    EMBANK_RETURN_IF_ERROR(store->MakeHotRows());
-    store->MakeCatalog();
-  } else {
-    EMBANK_RETURN_IF_ERROR(store->OpenPath());
-  }
+  store->budget_.NoteRefusals(true);
+  Status made = store->MakeRowParts();
+  if (made.ok()) made = store->MakeOtherParts();
+  if (!made.ok()) return WithBudget(made, options, store->budget_);
+  store->budget_.NoteRefusals(false);
   // The log is best effort: no open fails for it.
   const auto log = [&] {
     Log(LogLevel::kInfo,
@@ -92,7 +99,15 @@ Status Store::MakeRowParts() {
 }
 
 // A refused open leaves no file and no directory that it has made.
-Status Store::OpenPath() {
+Status Store::MakeOtherParts() {
+  if (options_.path.empty()) {
+    if (options_.hbm_bytes > 0) tables_by_id_ = std::make_unique<TableDirectory>();
+    gate_ = std::make_unique<BatchGate>();
+    logs_ = std::make_unique<RowLogs>();
+    EMBANK_RETURN_IF_ERROR(MakeHotRows());
+    MakeCatalog();
+    return OkStatus();
+  }
   EMBANK_RETURN_IF_ERROR(PmemDirectory::CheckPaths(options_));
   Status opened = CatchNoMemory([this] { return OpenParts(); });
   if (opened.ok() || options_.read_only) return opened;

@@ -107,7 +107,7 @@ class Store {
   std::unique_ptr<Compaction> MakeCompaction(RowLog* log, Compaction* above) const;
   void MakeCatalog();
   void MakeCheckpoints(const OpenedManifests& manifests);
-  Status OpenPath();
+  Status MakeOtherParts();
   Status OpenParts();
 
   // All parts are constant once the store is open.

@@ -17,8 +17,10 @@ bool IsWithin(const std::string& path, const std::string& directory) {
 }
 
 ExitCode Fail(const Status& status) {
+  // A status without text was made where no memory was left.
+  const std::string message(status.message().empty() ? "out of memory" : status.message());
   std::fprintf(stderr, "embank: %s: %s\n", StatusCodeToString(status.code()).c_str(),
-               std::string(status.message()).c_str());
+               message.c_str());
   return IsDataLoss(status) ? ExitCode::kDamaged : ExitCode::kUnusable;
 }
 

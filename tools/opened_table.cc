@@ -5,6 +5,7 @@
 #include "base/files/posix_file_system.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "store/inspect/estimate.h"
 #include "store/inspect/survey.h"
 #include "tools/byte_size.h"
 
@@ -18,6 +19,14 @@ StoreOptions OptionsOf(const TableCommand& command, const Manifest& manifest) {
   if (has_pmem && options.pmem_path.empty()) options.pmem_path = manifest.pmem_path;
   if (!options.pmem_path.empty()) options.pmem_bytes = kPmemBytesMin;
   return options;
+}
+
+// The limit of memory with which the rows of a store are all on the SSD.
+StatusOr<uint64_t> DramBytesOf(FileSystem* files, const StoreOptions& options) {
+  EMBANK_ASSIGN_OR_RETURN(const Survey survey, SurveyStore(files, options.path));
+  std::vector<TableRows> tables;
+  for (const SurveyedTable& one : survey.tables) tables.push_back({one.table.options, one.rows});
+  return EstimateMemory(options, tables).dram_bytes;
 }
 
 }  // namespace
@@ -45,7 +54,14 @@ StatusOr<std::unique_ptr<Store>> OpenToChange(FileSystem* files, const TableComm
     EMBANK_ASSIGN_OR_RETURN(const Survey survey, SurveyStore(files, command.directory));
     options.pmem_bytes = std::max(kPmemBytesMin, survey.pmem_bytes);
   }
-  return Store::Open(options, {});
+  StatusOr<std::unique_ptr<Store>> store = Store::Open(options, {});
+  if (command.dram_bytes.empty() || !IsResourceExhausted(store.status())) return store;
+  EMBANK_ASSIGN_OR_RETURN(const uint64_t needed, DramBytesOf(files, options));
+  // Segments that a store with a larger limit has written need more than an estimate knows.
+  const std::string need =
+      needed <= options.dram_bytes ? std::string() : StrCat("; the store needs about ", needed);
+  return ResourceExhaustedError(
+      StrCat("--dram-bytes is ", command.dram_bytes, need, ": ", store.status().message()));
 }
 
 Status CheckStatesOf(const Table& table, const char* option) {

@@ -102,7 +102,13 @@ Status MemoryBudget::Charge(uint64_t bytes, uint64_t leaving) {
   const uint64_t needed = bytes + leaving;
   uint64_t used = used_bytes_.load(std::memory_order_relaxed);
   do {
-    if (needed > limit || used > limit - needed) return NoMemory();
+    if (needed > limit || used > limit - needed) {
+      if (notes_refusals_.load(std::memory_order_relaxed)) {
+        refused_bytes_.store(needed, std::memory_order_relaxed);
+        used_when_refused_.store(used, std::memory_order_relaxed);
+      }
+      return NoMemory();
+    }
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   return OkStatus();
 }

@@ -61,11 +61,20 @@ class MemoryBudget {
     return limit_bytes_.load(std::memory_order_relaxed) - used;
   }
 
+  // Whether refusals are noted. A store that works refuses too many of them.
+  void NoteRefusals(bool notes) { notes_refusals_.store(notes, std::memory_order_relaxed); }
+  // The bytes that the last noted refusal was of, and those that were used then. 0: there is none.
+  uint64_t refused_bytes() const { return refused_bytes_.load(std::memory_order_relaxed); }
+  uint64_t used_when_refused() const { return used_when_refused_.load(std::memory_order_relaxed); }
+
  private:
   static constexpr uint64_t kNoLimit = ~uint64_t{0};
 
   std::atomic<uint64_t> limit_bytes_;
   std::atomic<uint64_t> used_bytes_{0};
+  std::atomic<bool> notes_refusals_{false};
+  std::atomic<uint64_t> refused_bytes_{0};
+  std::atomic<uint64_t> used_when_refused_{0};
 };
 
 // Pages from the operating system, injected so that tests can make any call fail. Thread-safe.

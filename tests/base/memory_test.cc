@@ -37,6 +37,17 @@ TEST(MemoryBudget, RefusesHugeChargesWithoutWrappingAround) {
   EXPECT_EQ(budget.used_bytes(), 10u);
 }
 
+TEST(MemoryBudget, NotesRefusalsWhenItIsAskedTo) {
+  MemoryBudget budget(100);
+  ASSERT_TRUE(budget.Charge(10).ok());
+  EXPECT_FALSE(budget.Charge(91).ok());
+  EXPECT_EQ(budget.refused_bytes(), 0u);
+  budget.NoteRefusals(true);
+  EXPECT_FALSE(budget.Charge(90, 5).ok());
+  EXPECT_EQ(budget.refused_bytes(), 95u);
+  EXPECT_EQ(budget.used_when_refused(), 10u);
+}
+
 TEST(MemoryBudget, ABudgetOfZeroHasNoLimitAndStillCounts) {
   MemoryBudget budget(0);
   ASSERT_TRUE(budget.Charge(uint64_t{1} << 50).ok());
