@@ -114,6 +114,7 @@ CLI::App* AddWriteTable(CLI::App* app, TableCommand* table) {
       ->required();
   command->add_option("--shard-bytes", table->shard_bytes,
                       "Most bytes of one safetensors file, 4GiB by default");
+  command->add_flag("--overwrite", table->overwrite, "Replace the files of an earlier table");
   return command;
 }
 

@@ -104,7 +104,8 @@ StatusOr<TableFiles> ReadNpy(const std::string& path) {
 }
 
 PlannedFiles PlanNpy(const Table& table, const RowBuffer& buffer, const std::string& path) {
-  PlannedFiles planned = {.table = {.parts = {PlanColumns(table, buffer)}}};
+  PlannedFiles planned = {.table = {.parts = {PlanColumns(table, buffer)}},
+                          .head = FileOf(path, RowColumn::kKeys)};
   for (const RowColumn which : kRowColumns) {
     const std::string file = FileOf(path, which);
     std::optional<FileColumn>& column = planned.table.parts[0][static_cast<size_t>(which)];

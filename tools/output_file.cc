@@ -4,9 +4,12 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
+#include "base/files/posix_file_system.h"
+#include "base/status_macros.h"
 #include "base/str_cat.h"
 
 namespace embank {
@@ -87,9 +90,8 @@ Status OutputFile::Sync() {
   return has_part() && fsync(fileno(file_)) != 0 ? Failed("write", errno) : OkStatus();
 }
 
-Status OutputFile::Finish() {
-  const Status synced = Sync();
-  if (!synced.ok() || file_ == stdout) return synced;
+Status OutputFile::Rename() {
+  if (file_ == stdout) return OkStatus();
   std::FILE* const file = std::exchange(file_, nullptr);
   const bool is_closed = std::fclose(file) == 0;
   if (is_closed && !has_part()) return OkStatus();
@@ -97,6 +99,31 @@ Status OutputFile::Finish() {
   const Status failed = Failed(is_closed ? "rename" : "write", errno);
   if (has_part()) std::remove(part_.c_str());
   return failed;
+}
+
+std::string OutputFile::directory() const {
+  std::string directory = std::filesystem::path(place_).parent_path().string();
+  return directory.empty() ? "." : directory;
+}
+
+Status OutputFile::SyncDirectory() const {
+  if (!has_part()) return OkStatus();
+  const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Directory> opened,
+                          files->OpenDirectory(directory()));
+  return opened->Sync();
+}
+
+Status OutputFile::RemoveReplaced() const {
+  std::error_code error;
+  std::filesystem::remove(place_, error);
+  return error ? Failed("replace", error.value()) : OkStatus();
+}
+
+Status OutputFile::Finish() {
+  EMBANK_RETURN_IF_ERROR(Sync());
+  EMBANK_RETURN_IF_ERROR(Rename());
+  return SyncDirectory();
 }
 
 }  // namespace embank

@@ -33,7 +33,15 @@ class OutputFile {
   Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
   // Makes what was written durable, beside the place.
   Status Sync();
-  // Closes it and puts it in its place, durable, where it replaces another one.
+  // Closes it and puts it in its place, where it replaces another one.
+  Status Rename();
+  // The directory of its place, with all links followed.
+  std::string directory() const;
+  // Makes the names in that directory durable.
+  Status SyncDirectory() const;
+  // Removes the file that it is to replace, if there is one.
+  Status RemoveReplaced() const;
+  // Does Sync, Rename and SyncDirectory.
   Status Finish();
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <system_error>
 #include <tuple>
 
@@ -24,16 +23,46 @@ Status InFile(const std::string& path, const Status& status) {
   return status.ok() ? status : Status(status.code(), StrCat(path, ": ", status.message()));
 }
 
+// The stem in the name of a shard, such as "items" of "items-00001-of-00002.safetensors".
+std::optional<std::string> StemOfShard(const std::string& name) {
+  constexpr std::string_view kPattern = "-00000-of-00000.safetensors";
+  if (name.size() < kPattern.size()) return std::nullopt;
+  const size_t stem = name.size() - kPattern.size();
+  const bool is_shard =
+      std::ranges::equal(name.substr(stem), kPattern, [](char found, char wanted) {
+        return wanted == '0' ? found >= '0' && found <= '9' : found == wanted;
+      });
+  return is_shard ? std::optional(name.substr(0, stem)) : std::nullopt;
+}
+
+// The column that a tensor has, and the number after its name: ".00001", or empty.
+std::optional<std::pair<RowColumn, std::string>> ColumnOf(const std::string& tensor) {
+  const size_t dot = std::min(tensor.find('.'), tensor.size());
+  const auto found = std::ranges::find(kColumnNames, std::string_view(tensor).substr(0, dot));
+  const bool has_number = dot + 1 < tensor.size() &&
+                          tensor.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+  if (found == kColumnNames.end() || (dot < tensor.size() && !has_number)) return std::nullopt;
+  return std::pair(kRowColumns[static_cast<size_t>(found - kColumnNames.begin())],
+                   tensor.substr(dot));
+}
+
 // The tensors of files, by the number in their names, which is empty where there is one file.
 using Tensors = std::map<std::string, FilePart>;
+// The tensors of each file, as indexes name them. A file that no index names has none.
+using NamedTensors = std::map<std::string, std::vector<std::string>>;
 
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::string& path) : path_(path) {}
 
-  Status Read(Tensors* tensors, std::string* optimizer) {
+  // Reads the tensors of the file, which must have those that the indexes name.
+  Status Read(const std::vector<std::string>& named, Tensors* tensors, std::string* optimizer) {
+    is_indexed_ = !named.empty();
     EMBANK_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path_));
     EMBANK_ASSIGN_OR_RETURN(const Literal header, ReadHeader(file));
+    for (const std::string& tensor : named) {
+      if (header.Field(tensor) == nullptr) return Wrong(tensor, "of the index is not there");
+    }
     EMBANK_RETURN_IF_ERROR(TakeMetadata(header, optimizer));
     std::vector<std::tuple<uint64_t, uint64_t, std::string>> extents;
     for (const auto& [name, entry] : header.fields) {
@@ -49,9 +78,29 @@ class SafetensorsReader {
     return CheckExtents(file, std::move(extents));
   }
 
+  // Whether the file is one of a table that Embank has written.
+  bool IsOurs() {
+    const StatusOr<InputFile> file = InputFile::Open(path_);
+    if (!file.ok()) return false;
+    const StatusOr<Literal> header = ReadHeader(*file);
+    const Literal* const metadata = header.ok() ? header->Field("__metadata__") : nullptr;
+    return metadata != nullptr && metadata->Field("embank") != nullptr;
+  }
+
  private:
   Status Wrong(std::string_view tensor, std::string_view what) const {
     return DataLossError(StrCat(path_, ": tensor ", tensor, " ", what));
+  }
+
+  // A shard by itself would pass for a whole table.
+  Status IsShard() const {
+    const std::filesystem::path path(path_);
+    const auto stem = StemOfShard(path.filename().string());
+    const std::string whole =
+        stem.has_value() ? StrCat((path.parent_path() / *stem).string(), kSuffix)
+                         : StrCat("the name NAME", kSuffix, " that it had without its number");
+    return InvalidArgumentError(
+        StrCat(path_, " is a shard of a table; give ", whole, ", whose index names all shards"));
   }
 
   StatusOr<Literal> ReadHeader(const InputFile& file) {
@@ -98,14 +147,13 @@ class SafetensorsReader {
 
   Status TakeTensor(const std::string& name, const Literal& entry,
                     std::span<const uint64_t> offsets, Tensors* tensors) {
-    const size_t dot = std::min(name.find('.'), name.size());
-    const auto which = std::ranges::find(kColumnNames, std::string_view(name).substr(0, dot));
-    const bool has_number =
-        dot + 1 < name.size() && name.find_first_not_of("0123456789", dot + 1) == std::string::npos;
-    if (which == kColumnNames.end() || (dot < name.size() && !has_number)) {
+    const auto known = ColumnOf(name);
+    if (!known.has_value()) {
       // Files of others may have other tensors. In a file of ours, the name is damaged.
       return is_ours_ ? Wrong(name, "is none of a table") : OkStatus();
     }
+    const auto& [which, number] = *known;
+    if (is_ours_ && !is_indexed_ && !number.empty()) return IsShard();
     const Literal* const type = entry.Field("dtype");
     const Literal* const shape = entry.Field("shape");
     const auto numbers = shape == nullptr ? std::nullopt : shape->Numbers();
@@ -122,7 +170,7 @@ class SafetensorsReader {
                                 column.rows * column.row_bytes()));
     }
     column.offset = data_at_ + offsets[0];
-    auto& place = (*tensors)[name.substr(dot)][static_cast<size_t>(which - kColumnNames.begin())];
+    auto& place = (*tensors)[number][static_cast<size_t>(which)];
     if (place.has_value()) return Wrong(name, StrCat("is in ", place->path, ", too"));
     place = column;
     return OkStatus();
@@ -147,14 +195,27 @@ class SafetensorsReader {
   const std::string& path_;
   uint64_t data_at_ = 0;
   bool is_ours_ = false;
+  bool is_indexed_ = false;
 };
 
+// Reads which file has which tensor.
+StatusOr<Literal> ReadIndex(const std::string& path) {
+  EMBANK_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+  EMBANK_ASSIGN_OR_RETURN(const std::string text,
+                          file.ReadText(0, std::min(file.bytes(), kHeaderBytesMax)));
+  const StatusOr<Literal> read = ParseLiteral(text, LiteralSyntax::kJson);
+  if (!read.ok()) return InFile(path, read.status());
+  const Literal* const map = read->Field("weight_map");
+  if (map != nullptr && !map->fields.empty()) return *map;
+  return DataLossError(StrCat(path, ": there is no weight_map"));
+}
+
 // Adds the file of a path, or those that its index names.
-Status AddFiles(const std::string& path, std::set<std::string>* files) {
+Status AddFiles(const std::string& path, NamedTensors* files) {
   const bool is_index = path.ends_with(kIndex);
   std::error_code error;
   if (!is_index && std::filesystem::exists(path, error)) {
-    files->insert(path);
+    files->try_emplace(path);
     return OkStatus();
   }
   const std::string index = is_index ? path : StrCat(path, kIndex);
@@ -162,40 +223,40 @@ Status AddFiles(const std::string& path, std::set<std::string>* files) {
     return NotFoundError(
         StrCat(path, ": there is no such file", is_index ? "" : ", and no " + index));
   }
-  EMBANK_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(index));
-  EMBANK_ASSIGN_OR_RETURN(const std::string text,
-                          file.ReadText(0, std::min(file.bytes(), kHeaderBytesMax)));
-  const StatusOr<Literal> read = ParseLiteral(text, LiteralSyntax::kJson);
-  if (!read.ok()) return InFile(index, read.status());
-  const Literal* const map = read->Field("weight_map");
-  const bool has_files = map != nullptr && !map->fields.empty();
-  for (const auto& [tensor, name] : has_files ? map->fields : Literal().fields) {
+  EMBANK_ASSIGN_OR_RETURN(const Literal map, ReadIndex(index));
+  for (const auto& [tensor, name] : map.fields) {
     const std::filesystem::path shard(name.text);
     if (name.text.empty() || shard.filename() != shard || name.text == "." || name.text == "..") {
       return DataLossError(StrCat(index, ": weight_map has ", JsonString(name.text), " for ",
                                   JsonString(tensor), ", which is no file of its directory"));
     }
-    files->insert((std::filesystem::path(index).parent_path() / shard).string());
+    (*files)[(std::filesystem::path(index).parent_path() / shard).string()].push_back(tensor);
   }
-  return has_files ? OkStatus() : DataLossError(StrCat(index, ": there is no weight_map"));
+  return OkStatus();
 }
 
-// The files of an earlier table with this name.
+// Whether a file is an index of a table that Embank has written.
+bool IsOurIndex(const std::string& path) {
+  const StatusOr<Literal> map = ReadIndex(path);
+  return map.ok() && std::ranges::all_of(map->fields, [](const auto& field) {
+           const auto column = ColumnOf(field.first);
+           return column.has_value() && !column->second.empty();
+         });
+}
+
+// The files of an earlier table with this name. The file of the path itself may be any: --out names
+// it. The others are only ours.
 std::vector<std::string> StaleFiles(const std::string& path) {
-  std::vector<std::string> stale = {path, StrCat(path, kIndex)};
+  std::vector<std::string> stale = {path};
+  if (const std::string index = StrCat(path, kIndex); IsOurIndex(index)) stale.push_back(index);
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
   const std::string stem = std::filesystem::path(path).stem().string();
-  constexpr std::string_view kPattern = "-00000-of-00000.safetensors";
   std::error_code error;
   for (const auto& entry :
        std::filesystem::directory_iterator(directory.empty() ? "." : directory, error)) {
-    std::string name = entry.path().filename().string();
-    if (name.size() != stem.size() + kPattern.size() || !name.starts_with(stem)) continue;
-    const bool is_shard =
-        std::ranges::equal(name.substr(stem.size()), kPattern, [](char found, char wanted) {
-          return wanted == '0' ? found >= '0' && found <= '9' : found == wanted;
-        });
-    if (is_shard) stale.push_back((directory / name).string());
+    const std::string name = entry.path().filename().string();
+    const std::string shard = (directory / name).string();
+    if (StemOfShard(name) == stem && SafetensorsReader(shard).IsOurs()) stale.push_back(shard);
   }
   return stale;
 }
@@ -237,16 +298,16 @@ FilePart PlanPart(const Table& table, const RowBuffer& buffer, const std::string
 }  // namespace
 
 StatusOr<TableFiles> ReadSafetensors(std::span<const std::string> paths) {
-  std::set<std::string> files;
+  NamedTensors files;
   for (const std::string& path : paths) EMBANK_RETURN_IF_ERROR(AddFiles(path, &files));
   TableFiles table;
   Tensors tensors;
-  for (const std::string& file : files) {
-    EMBANK_RETURN_IF_ERROR(SafetensorsReader(file).Read(&tensors, &table.optimizer));
+  for (const auto& [file, named] : files) {
+    EMBANK_RETURN_IF_ERROR(SafetensorsReader(file).Read(named, &tensors, &table.optimizer));
   }
   for (auto& [number, part] : tensors) table.parts.push_back(std::move(part));
   if (table.parts.empty()) {
-    return DataLossError(StrCat(*files.begin(), ": there is no tensor keys"));
+    return DataLossError(StrCat(files.begin()->first, ": there is no tensor keys"));
   }
   EMBANK_RETURN_IF_ERROR(CheckColumns(table));
   return table;
@@ -272,7 +333,8 @@ StatusOr<PlannedFiles> PlanSafetensors(const Table& table, const RowBuffer& buff
     return InvalidArgumentError(StrCat("--shard-bytes is ", shard_bytes, ", which makes ", shards,
                                        " files; there must be at most ", kShardsMax));
   }
-  PlannedFiles planned = {.stale = StaleFiles(path)};
+  PlannedFiles planned = {.head = shards > 1 ? StrCat(path, kIndex) : path,
+                          .stale = StaleFiles(path)};
   const std::string stem = path.substr(0, path.size() - kSuffix.size());
   std::string map;
   uint64_t total = 0;

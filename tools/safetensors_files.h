@@ -19,8 +19,9 @@
 namespace embank {
 
 // Finds the columns of files, of indexes, and of the shards of an index beside a path.
-// kNotFound: a file is missing. kDataLoss: a file is no safetensors file, is cut off, or has bytes
-// that belong to no tensor or to two. The statuses of CheckShape and CheckColumns.
+// kNotFound: a file is missing. kDataLoss: a file is no safetensors file, is cut off, has bytes
+// that belong to no tensor or to two, or lacks a tensor of its index. kInvalidArgument: a file of
+// ours is a shard that no index names. The statuses of CheckShape and CheckColumns.
 StatusOr<TableFiles> ReadSafetensors(std::span<const std::string> paths);
 
 // Plans files of at most `shard_bytes` for the rows of a table, with the columns of the buffer.

@@ -27,6 +27,7 @@ struct TableCommand {
   uint64_t limit = UINT64_MAX;         // of dump, in rows
   bool state = false;                  // of dump
   bool heat = false;                   // of dump
+  bool overwrite = false;              // of write-table
   bool no_state = false;               // of write-table and read-table
   bool no_heat = false;                // of write-table and read-table
   bool progress = false;
@@ -37,7 +38,8 @@ struct TableCommand {
 ExitCode RunGet(const TableCommand& command);
 // Prints all rows as CSV or JSON lines. kDamaged: a row cannot be read, and the text ends there.
 ExitCode RunDump(const TableCommand& command);
-// Writes all rows to files. After kDamaged and kUnusable, files are as they were before.
+// Writes all rows to files. After kDamaged and kUnusable, files are as they were before, or the
+// message names one without which none of them is read.
 ExitCode RunWriteTable(const TableCommand& command);
 // Writes the rows of files into a table, and makes a checkpoint. After kDamaged, which is damage of
 // the files, and kUnusable, the store has its last checkpoint, and nothing of the files.

@@ -58,7 +58,8 @@ Status CheckColumn(const FileColumn& column, size_t place) {
 }  // namespace
 
 StatusOr<InputFile> InputFile::Open(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe is refused below, and must not be waited for here.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
       return NotFoundError(StrCat(path, ": there is no such file"));

@@ -23,7 +23,7 @@ namespace embank {
 // An open file that is read at any place. One thread.
 class InputFile {
  public:
-  // kNotFound; kUnavailable: the system does not open it.
+  // kNotFound; kInvalidArgument: it is no regular file; kUnavailable: the system does not open it.
   static StatusOr<InputFile> Open(const std::string& path);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
@@ -95,7 +95,9 @@ struct TableFiles {
 struct PlannedFiles {
   TableFiles table = {};
   std::vector<std::pair<std::string, std::string>> texts = {};  // path, and the bytes in front
-  std::vector<std::string> stale = {};  // files of an earlier table, which would be read with these
+  std::string head = {};  // the file that readers need before they look for others
+  // Files of an earlier table that would be read with these, or have no use without it.
+  std::vector<std::string> stale = {};
 };
 
 // The columns of the buffer for all rows of the table, without their files.

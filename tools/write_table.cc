@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
-#include <memory>
 #include <system_error>
 
 #include "base/status_macros.h"
@@ -15,7 +13,7 @@
 #include "tools/byte_size.h"
 #include "tools/npy_files.h"
 #include "tools/opened_table.h"
-#include "tools/output_file.h"
+#include "tools/output_files.h"
 #include "tools/progress_text.h"
 #include "tools/safetensors_files.h"
 #include "tools/stop_signals.h"
@@ -31,47 +29,43 @@ struct WrittenTable {
   std::vector<std::string> files;
 };
 
-// The files of a plan, which get their names when all of them are whole.
-class WrittenFiles {
- public:
-  Status Open(const PlannedFiles& planned) {
-    for (const auto& [path, text] : planned.texts) {
-      auto& file = files_[path];
-      file = std::make_unique<OutputFile>(path);
-      EMBANK_RETURN_IF_ERROR(file->Open());
-      EMBANK_RETURN_IF_ERROR(file->Write(text));
-    }
-    return OkStatus();
+Status OpenFiles(const PlannedFiles& planned, OutputFiles* files) {
+  for (const auto& [path, text] : planned.texts) {
+    EMBANK_RETURN_IF_ERROR(files->Open(path));
+    EMBANK_RETURN_IF_ERROR(files->file(path)->Write(text));
   }
+  return OkStatus();
+}
 
-  // Writes rows of the buffer to their places in a part, after `done` rows.
-  Status Write(const FilePart& part, uint64_t done, RowBuffer* buffer, size_t rows) {
-    for (const RowColumn which : kRowColumns) {
-      const std::optional<FileColumn>& column = part[static_cast<size_t>(which)];
-      if (!column.has_value()) continue;
-      EMBANK_RETURN_IF_ERROR(
-          files_.at(column->path)
-              ->WriteAt(column->offset + done * column->row_bytes(), buffer->Bytes(which, rows)));
-    }
-    return OkStatus();
+// Writes rows of the buffer to their places in a part, after `done` rows.
+Status WriteRows(const FilePart& part, uint64_t done, RowBuffer* buffer, size_t rows,
+                 OutputFiles* files) {
+  for (const RowColumn which : kRowColumns) {
+    const std::optional<FileColumn>& column = part[static_cast<size_t>(which)];
+    if (!column.has_value()) continue;
+    EMBANK_RETURN_IF_ERROR(
+        files->file(column->path)
+            ->WriteAt(column->offset + done * column->row_bytes(), buffer->Bytes(which, rows)));
   }
+  return OkStatus();
+}
 
-  // Removes the stale files that no new one replaces.
-  Status Finish(std::span<const std::string> stale) {
-    for (const auto& [path, file] : files_) EMBANK_RETURN_IF_ERROR(file->Sync());
-    for (const auto& [path, file] : files_) EMBANK_RETURN_IF_ERROR(file->Finish());
-    for (const std::string& path : stale) {
-      std::error_code error;
-      if (files_.contains(path) || std::filesystem::remove(path, error) || !error) continue;
-      return UnavailableError(StrCat("the files are whole, and ", path,
-                                     " of an earlier table cannot be removed: ", error.message()));
+// Checks the files that would be replaced or removed.
+Status CheckReplaced(const TableCommand& command, const PlannedFiles& planned) {
+  std::vector<std::string> replaced = planned.stale;
+  for (const auto& [path, text] : planned.texts) replaced.push_back(path);
+  for (const std::string& path : replaced) {
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    if (!std::filesystem::is_regular_file(path, error)) {
+      return InvalidArgumentError(StrCat("--out: ", path, " is no regular file"));
     }
-    return OkStatus();
+    if (!command.overwrite) {
+      return AlreadyExistsError(StrCat("--out: ", path, " exists; --overwrite replaces it"));
+    }
   }
-
- private:
-  std::map<std::string, std::unique_ptr<OutputFile>> files_;
-};
+  return OkStatus();
+}
 
 StatusOr<PlannedFiles> Plan(const TableCommand& command, const Table& table,
                             const RowBuffer& buffer) {
@@ -91,9 +85,10 @@ StatusOr<WrittenTable> WriteTable(const TableCommand& command) {
     return InvalidArgumentError(StrCat("--out: ", command.out, " is within ", command.directory,
                                        ", which has no other files than the store's"));
   }
+  EMBANK_RETURN_IF_ERROR(CheckReplaced(command, planned));
   const StopSignals signals;
-  WrittenFiles files;
-  EMBANK_RETURN_IF_ERROR(files.Open(planned));
+  OutputFiles files;
+  EMBANK_RETURN_IF_ERROR(OpenFiles(planned, &files));
   const bool is_watched = command.progress || isatty(STDERR_FILENO) != 0;
   ProgressLines lines("rows written");
   WrittenTable written;
@@ -107,7 +102,7 @@ StatusOr<WrittenTable> WriteTable(const TableCommand& command) {
         return DataLossError(StrCat("table ", table->name(), " has ", table->rows(),
                                     " rows, and only ", written.rows, " of them were found"));
       }
-      EMBANK_RETURN_IF_ERROR(files.Write(part, done, &buffer, count));
+      EMBANK_RETURN_IF_ERROR(WriteRows(part, done, &buffer, count, &files));
       done += count;
       written.rows += count;
       if (is_watched) {
@@ -119,7 +114,7 @@ StatusOr<WrittenTable> WriteTable(const TableCommand& command) {
       }
     }
   }
-  EMBANK_RETURN_IF_ERROR(files.Finish(planned.stale));
+  EMBANK_RETURN_IF_ERROR(files.Finish(planned.head, planned.stale));
   for (const auto& [path, text] : planned.texts) {
     std::error_code error;
     written.files.push_back(path);

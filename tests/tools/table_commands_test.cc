@@ -327,16 +327,62 @@ TEST_F(TableCommands, WriteTableReplacesEarlierFilesWhenItsOwnAreWhole) {
   const std::string out = "items --out " + File("items.safetensors");
   ExpectRun("write-table", out + " --shard-bytes 4140");
   EXPECT_EQ(BytesBelow(In("files")).size(), 4u);
-  ExpectRun("write-table", out);
+  EXPECT_THAT(Run("write-table", out).output, HasSubstr(".json exists; --overwrite"));
+  EXPECT_EQ(BytesBelow(In("files")).size(), 4u);
+  ExpectRun("write-table", "--overwrite " + out);
   EXPECT_EQ(BytesBelow(In("files")).size(), 1u);
   ExpectRun("write-table", "items --format npy --out " + File("items"));
   EXPECT_EQ(BytesBelow(In("files")).size(), 5u);
-  ExpectRun("write-table", "items --format npy --no-state --no-heat --out " + File("items"));
+  ExpectRun("write-table",
+            "items --overwrite --format npy --no-state --no-heat --out " + File("items"));
   EXPECT_EQ(BytesBelow(In("files")).size(), 3u);
-  const json told = json::parse(Run("write-table", out + " --json").output);
+  std::filesystem::rename(File("items.safetensors"), File("target"));
+  std::filesystem::create_symlink("target", File("items.safetensors"));
+  const json told = json::parse(Run("write-table", out + " --overwrite --json").output);
+  EXPECT_TRUE(std::filesystem::is_symlink(File("items.safetensors")));
   EXPECT_EQ(told["rows"], 3);
   EXPECT_EQ(told["bytes"], 4096 + 3 * (8 + 8 + 4 + 8));
   EXPECT_EQ(told["files"], json::array({File("items.safetensors")}));
+}
+
+TEST_F(TableCommands, ALimitOfMemoryThatIsTooSmallIsSaidWithTheNeed) {
+  constexpr uint64_t kRows = 1'200'000;
+  {
+    const StorePtr store = OpenToChange();
+    embank_table* const many = Create(store.get(), "many", 1, EMBANK_F32, EMBANK_OPT_NONE);
+    const std::vector<float> values(kRows, 0.5f);
+    ASSERT_EQ(embank_upsert(many, KeyRange(1, kRows).data(), kRows, values.data(), 0, nullptr),
+              EMBANK_OK);
+    ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK);
+  }
+  const std::string path = StorePath();
+  std::map<std::string, int> refusals;
+  constexpr uint64_t kStepBytes = 256 << 10;
+  for (uint64_t bytes = 16 << 20;; bytes += kStepBytes) {
+    ASSERT_LT(bytes, 256 << 20);
+    embank_store_options options = StoreOptions();
+    options.path = path.c_str();
+    options.seed = 3;
+    options.dram_bytes = bytes;
+    embank_store* store = nullptr;
+    if (embank_store_open(&options, &store) == EMBANK_OK) {
+      embank_store_close(store);
+      break;
+    }
+    const std::string message = embank_last_error();
+    EXPECT_THAT(message, testing::StartsWith(StrCat("dram_bytes is ", bytes, "; ")));
+    EXPECT_THAT(message, HasSubstr(path));
+    ++refusals[message.find("the index of the") != std::string::npos ? "index" : "budget"];
+  }
+  EXPECT_GT(refusals["index"], 0);
+  EXPECT_GT(refusals["budget"], 0);
+  ExpectRun("write-table", "items --out " + File("items.safetensors"));
+  const Ended ended =
+      Run("read-table", "items --dram-bytes 16MiB --in " + File("items.safetensors"));
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("RESOURCE_EXHAUSTED: --dram-bytes is 16MiB; the store needs "
+                                      "about "));
+  EXPECT_THAT(ended.output, HasSubstr("dram_bytes is 16777216; "));
 }
 
 TEST_F(TableCommands, ADamagedRecordEndsThemWithoutFiles) {

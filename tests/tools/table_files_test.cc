@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -240,9 +241,35 @@ TEST_F(TableFilesTest, AnIndexThatNamesOtherFilesIsRefused) {
     EXPECT_THAT(read().status().ToString(), HasSubstr(message)) << from;
   }
   WriteFile(index, whole);
-  std::filesystem::copy_file(In("items-00001-of-00003.safetensors"), In("again.safetensors"));
-  const auto twice = ReadSafetensors(std::vector<std::string>{path, In("again.safetensors")});
-  EXPECT_THAT(twice.status().ToString(), HasSubstr(", too"));
+  const std::string shard = In("items-00001-of-00003.safetensors");
+  EXPECT_TRUE(ReadSafetensors(std::vector<std::string>{shard, path}).ok());
+  // A shard of ours by itself would pass for a whole table.
+  std::filesystem::copy_file(shard, In("again.safetensors"));
+  for (const auto& [paths, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{shard}, shard + " is a shard of a table; give " + path + ", whose index names all"},
+           {{path, In("again.safetensors")},
+            "again.safetensors is a shard of a table; give the"}}) {
+    const auto found = ReadSafetensors(paths);
+    EXPECT_EQ(found.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(found.status().ToString(), HasSubstr(message));
+  }
+  // The index of another table, which has a column more.
+  std::string more = whole;
+  more.insert(more.find("\"keys.00001"), "\"heat.00009\": \"items-00001-of-00003.safetensors\",");
+  WriteFile(index, more);
+  EXPECT_TRUE(IsDataLoss(read().status()));
+  EXPECT_THAT(read().status().ToString(), HasSubstr("tensor heat.00009 of the index is not there"));
+}
+
+TEST_F(TableFilesTest, APipeIsRefusedAtOnce) {
+  const std::string path = In("items.keys.npy");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  constexpr unsigned kSecondsMax = 30;
+  alarm(kSecondsMax);  // ends the test if an open waits
+  EXPECT_THAT(ReadNpy(In("items")).status().ToString(), HasSubstr("is no regular file"));
+  EXPECT_THAT(ReadSafetensors(std::vector<std::string>{path}).status().ToString(),
+              HasSubstr("is no regular file"));
+  alarm(0);
 }
 
 }  // namespace

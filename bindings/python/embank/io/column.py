@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,11 +74,18 @@ class ColumnReader:
 
 
 def file_bytes(path: str) -> int:
-    """Returns the size of a file. NotFoundError: there is none."""
+    """Returns the size of a file.
+
+    NotFoundError: there is none. InvalidArgumentError: it is no regular file, such as a pipe, which
+    an open would wait for.
+    """
     try:
-        return os.stat(path).st_size
+        found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError(f'{path}: there is no such file') from error
+    if not stat.S_ISREG(found.st_mode):
+        raise InvalidArgumentError(f'{path} is no regular file')
+    return found.st_size
 
 
 def raw_keys(path: str) -> Column:

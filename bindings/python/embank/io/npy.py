@@ -102,7 +102,7 @@ class Target:
         self._fields, self._rows = fields, 0
         self._files: dict[str, BinaryIO] = {}
         for column in fields:
-            self._files[column] = files.open(file_of(path, column))
+            self._files[column] = files.open(file_of(path, column), head=column == 'keys')
             self._files[column].write(bytes(HEADER_BYTES))
 
     def write(self, batch: ScanBatch) -> None:

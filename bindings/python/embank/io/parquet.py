@@ -16,6 +16,7 @@ from ..errors import (DataLossError, InvalidArgumentError, NotFoundError, OutOfR
                       UnimplementedError)
 from ..scan import ScanBatch
 from ..table import Table
+from .column import file_bytes
 from .output_files import OutputFiles
 from .raw import check_float32
 from .source import Contents
@@ -54,6 +55,7 @@ class ParquetSource:
         self.rows = sum(self._open(file).metadata.num_rows for file in self._files)
 
     def _open(self, path: str) -> Any:
+        file_bytes(path)
         try:
             file = self._arrow.parquet.ParquetFile(path)
         except (self._arrow.ArrowException, OSError) as error:

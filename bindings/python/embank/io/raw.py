@@ -163,20 +163,21 @@ def write_hkv(files: OutputFiles, table: Table, path: str, fields: dict[str, Fie
     names = {'keys': '.keys', 'rows': '.values', 'heat': '.scores'}
     for column in names.keys() - fields.keys():
         files.remove(path + names[column])
-    return Target({column: files.open(path + suffix) for column, suffix in names.items()
-                   if column in fields})
+    return Target({column: files.open(path + suffix, head=column == 'keys')
+                   for column, suffix in names.items() if column in fields})
 
 
 def write_tfra(files: OutputFiles, table: Table, path: str, **_: Any) -> Target:
     """Opens the files of TFRA."""
-    return Target({'keys': files.open(path + '-keys'), 'rows': files.open(path + '-values')})
+    return Target({'keys': files.open(path + '-keys', head=True),
+                   'rows': files.open(path + '-values')})
 
 
 def write_hugectr(files: OutputFiles, table: Table, path: str, **_: Any) -> Target:
     """Opens the files of HugeCTR."""
     check_float32(table, 'hugectr')
     files.make_directory(path)
-    return Target({'keys': files.open(os.path.join(path, 'key')),
+    return Target({'keys': files.open(os.path.join(path, 'key'), head=True),
                    'rows': files.open(os.path.join(path, 'emb_vector'))})
 
 
@@ -191,8 +192,9 @@ def write_dynamicemb(files: OutputFiles, table: Table, path: str, fields: dict[s
     files.make_directory(path)
     items = {'keys': 'keys', 'rows': 'values', 'heat': 'scores', 'state': 'opt_values'}
     # Files of other ranks would be read with ours.
-    earlier = re.compile(re.escape(name) + r'_(emb|opt)_\w+\.rank_\d+\.world_size_\d+')
+    earlier = re.compile(re.escape(name) + r'_(emb_(keys|values|scores|opt_values)|opt_values)'
+                         r'\.rank_\d+\.world_size_\d+')
     for file in filter(earlier.fullmatch, os.listdir(path)):
-        files.remove(os.path.join(path, file))
-    return Target({column: files.open(rank_file(path, name, item))
+        files.remove(os.path.join(path, file), head=file.startswith(name + '_emb_keys.'))
+    return Target({column: files.open(rank_file(path, name, item), head=column == 'keys')
                    for column, item in items.items() if column in fields})

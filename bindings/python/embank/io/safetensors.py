@@ -10,12 +10,13 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from .. import options as _options
-from ..errors import DataLossError, InvalidArgumentError, NotFoundError
+from ..errors import DataLossError, EmbankError, InvalidArgumentError, NotFoundError
 from ..scan import ScanBatch
 from ..table import Table
 from .column import Column, Field, file_bytes
@@ -34,6 +35,8 @@ DTYPES = {'BOOL': '?', 'U8': 'u1', 'I8': 'i1', 'I16': '<i2', 'U16': '<u2', 'F16'
 VALUE_TYPES = {'f32': 'F32', 'f16': 'F16', 'bf16': 'BF16'}
 FIELD_TYPES = {'keys': 'U64', 'state': 'F32', 'heat': 'U32'}
 TENSOR = re.compile(r'(keys|values|state|heat)(\.[0-9]+)?')
+SHARD = '-00000-of-00000.safetensors'
+SHARD_NAME = re.compile(r'-[0-9]{5}-of-[0-9]{5}\.safetensors\Z')
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -84,11 +87,12 @@ def _tensor(path: str, name: str, entry: Any, data_at: int) -> tuple[Column, int
     return Column(path, data_at + begin, shape[0], width, dtype), end
 
 
-def read_header(path: str) -> tuple[dict[str, Column], dict[str, str]]:
+def read_header(path: str,
+                named: Iterable[str] = ()) -> tuple[dict[str, Column], dict[str, str]]:
     """Returns the tensors of a file by name, and its metadata; all others are left out.
 
-    DataLossError: the file is no safetensors file, is cut off, or has bytes that belong to no
-    tensor or to two.
+    DataLossError: the file is no safetensors file, is cut off, has bytes that belong to no tensor
+    or to two, or lacks a tensor of `named`, which are those of an index.
     """
     size = file_bytes(path)
     with open(path, 'rb') as file:
@@ -100,6 +104,9 @@ def read_header(path: str) -> tuple[dict[str, Column], dict[str, str]]:
     metadata = header.pop('__metadata__', {})
     if not isinstance(metadata, dict):
         raise DataLossError(f'{path}: its metadata is a {type(metadata).__name__}')
+    for name in named:
+        if name not in header:
+            raise DataLossError(f'{path}: tensor {name!r} of the index is not there')
     ours, extents = {}, []
     for name, entry in header.items():
         is_ours = TENSOR.fullmatch(name)
@@ -122,28 +129,68 @@ def read_header(path: str) -> tuple[dict[str, Column], dict[str, str]]:
     return ours, metadata
 
 
-def files_of(path: str) -> list[str]:
-    """Returns the file of a path, or those that its index names."""
-    index = path if path.endswith(INDEX) else path + INDEX
-    if not path.endswith(INDEX) and os.path.exists(path):
-        return [path]
-    if not os.path.exists(index):
-        raise NotFoundError(f'{path}: there is no such file, and no {index}')
+def read_index(index: str) -> dict[str, str]:
+    """Returns which tensor is in which file of the directory of an index."""
+    file_bytes(index)
     with open(index, 'rb') as file:
         files = parse_json(index, file.read(HEADER_BYTES_MAX)).get('weight_map')
     if not isinstance(files, dict) or not files or not all(
             isinstance(name, str) and name == os.path.basename(name) and name not in ('', '.', '..')
             for name in files.values()):
         raise DataLossError(f'{index}: weight_map must name files of its directory')
-    return [os.path.join(os.path.dirname(index), name) for name in sorted(set(files.values()))]
+    return files
+
+
+def files_of(path: str) -> dict[str, list[str]]:
+    """Returns the file of a path, or those that its index names with the tensors of each."""
+    index = path if path.endswith(INDEX) else path + INDEX
+    if not path.endswith(INDEX) and os.path.exists(path):
+        return {path: []}
+    if not os.path.exists(index):
+        raise NotFoundError(f'{path}: there is no such file, and no {index}')
+    files: dict[str, list[str]] = {}
+    for tensor, name in sorted(read_index(index).items(), key=lambda item: item[1]):
+        files.setdefault(os.path.join(os.path.dirname(index), name), []).append(tensor)
+    return files
+
+
+def check_no_shard(file: str, tensors: Iterable[str], metadata: dict[str, str]) -> None:
+    """Raises InvalidArgumentError for a shard of ours, which by itself would pass for a table."""
+    if 'embank' in metadata and any('.' in tensor for tensor in tensors):
+        name = (f'{file[:-len(SHARD)]}{SUFFIX}' if SHARD_NAME.search(file) else
+                f'the name NAME{SUFFIX} that it had without its number')
+        raise InvalidArgumentError(f'{file} is a shard of a table; give {name}, whose index names '
+                                   'all shards')
+
+
+def earlier_files(path: str) -> list[str]:
+    """Returns the index and the shards of an earlier export of ours to the path."""
+    found = []
+    try:
+        if all(TENSOR.fullmatch(tensor) and '.' in tensor for tensor in read_index(path + INDEX)):
+            found.append(path + INDEX)
+    except EmbankError:
+        pass
+    directory, stem = os.path.dirname(path), os.path.basename(path).removesuffix(SUFFIX)
+    for name in os.listdir(directory or '.') if os.path.isdir(directory or '.') else ():
+        if SHARD_NAME.search(name) and name[:-len(SHARD)] == stem:
+            file = os.path.join(directory, name)
+            try:
+                if 'embank' in read_header(file)[1]:
+                    found.append(file)
+            except EmbankError:
+                pass
+    return found
 
 
 def read(table: Table, path: str, name: str) -> ColumnSource:
     """Returns the rows of a file, of an index, or of the shards of an index beside the path."""
     tensors: dict[str, Column] = {}
     optimizer = None
-    for file in files_of(path):
-        found, metadata = read_header(file)
+    for file, named in files_of(path).items():
+        found, metadata = read_header(file, named)
+        if not named:
+            check_no_shard(file, found, metadata)
         twice = next((tensor for tensor in found if tensor in tensors), None)
         if twice is not None:
             raise DataLossError(f'{file}: tensor {twice!r} is in {tensors[twice].path}, too')
@@ -244,12 +291,7 @@ class Target:
         assert options.value_type is not None and options.optimizer is not None
         self._value_type = VALUE_TYPES[options.value_type]
         self._metadata = {'embank': '1', 'table': table.name, 'optimizer': options.optimizer}
-        stem, directory = path.removesuffix(SUFFIX), os.path.dirname(path) or '.'
-        shard = re.compile(re.escape(os.path.basename(stem)) + r'-\d{5}-of-\d{5}\.safetensors')
-        for name in os.listdir(directory) if os.path.isdir(directory) else ():
-            if shard.fullmatch(name):
-                files.remove(os.path.join(os.path.dirname(path), name))
-        for file in (path, path + INDEX):
+        for file in (path, *earlier_files(path)):
             files.remove(file)
         self._names: list[str] = []
         self._shards: list[Shard] = []
@@ -290,4 +332,4 @@ class Target:
             self._files.rename(name, file)
         if count > 1:
             text = json.dumps({'metadata': {'total_size': total}, 'weight_map': index}, indent=2)
-            self._files.open(self._path + INDEX).write(text.encode() + b'\n')
+            self._files.open(self._path + INDEX, head=True).write(text.encode() + b'\n')

@@ -103,17 +103,21 @@ def export_table(table: Table, path: Path, format: str = 'safetensors', *,
               'tfra', 'hugectr', 'torcheasyrec' (needs pyarrow)
     `state`, `heat`   whether they are written [None: if the table and the format have them]
     `name`    of the table in dynamicemb and torcheasyrec [that of the table]
-    `overwrite`   whether files of these names are replaced
+    `overwrite`   whether files of these names are replaced, and those that an earlier export to the
+                  path has beyond them removed
     `shard_bytes` of one file of safetensors, at most
     `progress`    a function of (done, total), in rows, or a bar such as tqdm's; an exception of it
                   ends the export
 
     Rows are written as a scan returns them: each one whole. The files get their names when all are
-    on the disk; if the export fails, there are none, and earlier ones stay.
+    on the disk; if the export fails before, there are none, and earlier ones stay. While several
+    files replace earlier ones, the file that readers need first is missing: an export that ends
+    there leaves no table.
 
-    AlreadyExistsError: a file is there. InvalidArgumentError: the format does not have the table's
-    value type. FailedPreconditionError: states or heats are wanted that the table or the format
-    does not have. DataLossError: a row cannot be read. OSError: the disk is full.
+    AlreadyExistsError: a file is there. InvalidArgumentError: a directory is there, or the format
+    does not have the table's value type. FailedPreconditionError: states or heats are wanted that
+    the table or the format does not have. DataLossError: a row cannot be read. OSError: the disk is
+    full.
 
     >>> import embank, tempfile
     >>> items = embank.Store().table('items', dim=2, init=('constant', 1))
