@@ -285,7 +285,7 @@ class TableLookup {
                    uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
     auto* const first = reinterpret_cast<std::byte*>(vectors.data());
     const RowSpan rows = {first, group_.table->layout().vector_bytes};
-    const Status status = AnswerForSums(feature, begin, count, rows, tally);
+    Status status = AnswerForSums(feature, begin, count, rows, tally);
     if (status.ok()) sums.Add(begin, count, first, group_.is_large);
     return status;
   }
@@ -296,7 +296,7 @@ class TableLookup {
     const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
     const uint64_t unread_before = tally->unread();
-    const Status status =
+    Status status =
         Answer({feature.keys.subspan(begin, count), {}, outcomes, rows}, rule, begin, tally);
     if (tally->unread() > unread_before) {
       for (uint64_t i = 0; i < count; ++i) {
