@@ -17,8 +17,8 @@ namespace {
 constexpr uint64_t kBagsPerTask = 16;
 
 // Sums next to each other, which the compiler keeps in registers of any width.
-using WideSums = float __attribute__((vector_size(64), aligned(4), may_alias));
-using NarrowSums = float __attribute__((vector_size(16), aligned(4), may_alias));
+using WideSums = float __attribute__((vector_size(64)));
+using NarrowSums = float __attribute__((vector_size(16)));
 
 // Rows of floats, `stride` floats apart.
 struct FloatRows {
@@ -35,7 +35,8 @@ template <typename Sums, uint32_t blocks, bool is_weighted>
   std::memcpy(sums, sum + at, sizeof(sums));
   const float* row = rows.first + at;
   for (uint64_t i = 0; i < rows.count; ++i, row += rows.stride) {
-    const auto* const values = reinterpret_cast<const Sums*>(row);
+    Sums values[blocks];
+    std::memcpy(values, row, sizeof(values));
     for (uint32_t block = 0; block < blocks; ++block) {
       sums[block] += is_weighted ? rows.weights[i] * values[block] : values[block];
     }
