@@ -72,12 +72,13 @@ class ShardPlan {
   Scratch<uint32_t, kInlineKeys> positions_;
   Scratch<uint32_t, kInlineKeys> later_;
   size_t count_ = 0;
-  std::array<uint32_t, KeyIndex::kShardCount + 1> group_begin_{};
+  // A call of one key does not need them.
+  std::array<uint32_t, KeyIndex::kShardCount + 1> group_begin_;
   // The part of the groups that is in use, and the begins of the groups in it.
   uint32_t part_ = 0;
   uint32_t parts_ = 1;
   size_t part_count_ = 0;
-  std::array<uint32_t, KeyIndex::kShardCount> part_begin_{};
+  std::array<uint32_t, KeyIndex::kShardCount> part_begin_;
 };
 
 }  // namespace embank

@@ -245,9 +245,9 @@ void WriteScope::Promote(const Batch& batch, ShardPlan* plan) {
 
 void WriteScope::EndPromises() {
   const StoreParts& parts = batch_.table().parts();
-  if (parts.pages == nullptr) return;
+  if (!std::exchange(has_promises_, false)) return;
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
-    const uint32_t rows = std::exchange(promised_rows_[i], 0);
+    const uint32_t rows = promised_rows_[i];
     if (rows > 0) parts.index->shard(i)->promised_rows.fetch_sub(rows, std::memory_order_relaxed);
   }
 }
@@ -264,6 +264,7 @@ void WriteScope::MakePlaces(const Batch& batch, ShardPlan* plan) {
   const Table& table = batch.table();
   const StoreParts& parts = table.parts();
   bool has_places = true;
+  if (!std::exchange(has_promises_, true)) promised_rows_.fill(0);
   plan->ForEachGroup(batch, [&](const ShardGroup& group) {
     if (!group.shard->MayNeedMemory(group.size())) return;
     // Most keys of a large batch may have rows already.

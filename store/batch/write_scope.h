@@ -149,7 +149,8 @@ class WriteScope {
   Status device_status_;
   Scratch<Key, 1> promoted_keys_;  // of one piece
   // Rows that the index has memory for, by shard, until they are created.
-  std::array<uint32_t, KeyIndex::kShardCount> promised_rows_ = {};
+  bool has_promises_ = false;
+  std::array<uint32_t, KeyIndex::kShardCount> promised_rows_;  // if there are some
 };
 
 }  // namespace embank
