@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -35,6 +36,7 @@ namespace embank {
 
 inline constexpr size_t kFloorHeaderBytes = 16;
 inline constexpr size_t kFloorGroup = 16;  // keys whose misses overlap
+inline constexpr size_t kGroupsAhead = 2;  // between the prefetch of a row and its use
 
 class TaggedIndex {
  public:
@@ -73,7 +75,7 @@ class TaggedIndex {
   template <typename Use>
   EMBANK_FLOOR_LOOP [[gnu::always_inline]] void ForEachRow(const Key* keys, size_t count,
                                                            uint32_t used_bytes, Use use) {
-    constexpr size_t kGroups = 3;
+    constexpr size_t kGroups = 2 + kGroupsAhead;
     std::array<std::array<uint64_t, kFloorGroup>, kGroups> hashes;
     std::array<std::array<std::byte*, kFloorGroup>, kGroups> rows;
     const size_t group_count = (count + kFloorGroup - 1) / kFloorGroup;
@@ -89,15 +91,16 @@ class TaggedIndex {
       if (step >= 1 && step - 1 < group_count) {
         const size_t number = step - 1;
         const size_t size = std::min(kFloorGroup, count - number * kFloorGroup);
-        for (size_t i = 0; i < size; ++i) {
-          std::byte* const row = First(hashes[number % kGroups][i]);
-          rows[number % kGroups][i] = row;
+        std::array<std::byte*, kFloorGroup>& found = rows[number % kGroups];
+        // All buckets before the first row: prefetches fill the queue of misses.
+        for (size_t i = 0; i < size; ++i) found[i] = First(hashes[number % kGroups][i]);
+        for (const std::byte* const row : std::span(found).first(size)) {
           for (uint32_t at = 0; at < used_bytes; at += 64) __builtin_prefetch(row + at);
           __builtin_prefetch(row + used_bytes - 1);
         }
       }
-      if (step >= 2) {
-        const size_t number = step - 2;
+      if (step > kGroupsAhead) {
+        const size_t number = step - 1 - kGroupsAhead;
         const size_t begin = number * kFloorGroup;
         const size_t size = std::min(kFloorGroup, count - begin);
         for (size_t i = 0; i < size; ++i) {
