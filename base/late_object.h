@@ -1,5 +1,5 @@
-// An object that may be made later, in place. std::optional does the same, but in g++ 12 and 13 it
-// first writes zeros over all bytes of the object: 60 ns for one of 4 KiB.
+// An object that may be made later, in place. std::optional does the same, but with g++ 12 it
+// first writes zeros over all bytes of the object: 45 ns of a lookup for one of 4 KiB and one of 2.
 #ifndef EMBANK_BASE_LATE_OBJECT_H_
 #define EMBANK_BASE_LATE_OBJECT_H_
 

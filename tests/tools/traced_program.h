@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -62,8 +62,8 @@ inline std::string CallOf(pid_t process) {
   }
 }
 
-// Runs the program that an environment variable names, and ends it before its call number
-// `calls_max` of those that name a file in `directory`. Its main thread alone is watched.
+// Runs the program that an environment variable names, and watches the calls of its main thread
+// with files in `directory`. After `calls_max` such calls it ends the program before the next one.
 inline Traced RunTraced(const char* variable, const std::vector<std::string>& words,
                         const std::string& directory, size_t calls_max = SIZE_MAX) {
   std::vector<char*> arguments = {std::getenv(variable)};
@@ -82,6 +82,10 @@ inline Traced RunTraced(const char* variable, const std::vector<std::string>& wo
   const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL;
   traced.is_possible =
       WIFSTOPPED(traced.wait_status) && ptrace(PTRACE_SETOPTIONS, process, nullptr, options) == 0;
+  if (WIFSTOPPED(traced.wait_status) && !traced.is_possible) {
+    kill(process, SIGKILL);
+    waitpid(process, &traced.wait_status, 0);
+  }
   for (int number = 0; WIFSTOPPED(traced.wait_status);) {
     ptrace(PTRACE_SYSCALL, process, nullptr, number);
     waitpid(process, &traced.wait_status, 0);
