@@ -206,6 +206,22 @@ class Modes(Case):
                 (outputs * (torch.nan if self.rank == last else 1)).sum().backward()
             np.testing.assert_array_equal(mine.tables['sum'].lookup(keys, missing='zero'), before)
 
+    def test_a_step_that_fails_on_one_rank_is_made_once_on_all(self):
+        mine, _ = self.pair({'sum': 'sum'}, optimizer='sgd', lr=1.0, reduction='sum')
+        keys, table = torch.arange(32), mine.tables['sum']
+        loss = (mine({'sum': keys[:, None]})['sum'] * -1e38).sum()
+        if self.rank == 0:
+            own = np.flatnonzero(embank.owner_of('sum', keys.numpy(), self.ranks) == 0)[:1]
+            table.upsert(own, np.full((1, table.dim), 3e38, np.float32))
+            with self.assertRaises(embank.OutOfRangeError):
+                loss.backward(retain_graph=True)
+        else:
+            loss.backward(retain_graph=True)
+        before = rows_of(table)
+        with self.assertRaisesRegex(embank.FailedPreconditionError, 'called twice'):
+            loss.backward()
+        np.testing.assert_array_equal(rows_of(table), before)
+
     def test_an_owner_without_space_fails_on_all_ranks(self):
         store = embank.Store(seed=1, dram_bytes='16MiB' if self.rank == 0 else None)
         mine = sharded.EmbeddingBagCollection(store, {'wide': 1024})

@@ -176,19 +176,20 @@ class Collections(RowsCase):
 
     def test_features_that_are_refused(self):
         other = embank.Store().table('t', dim=DIM)
-        modules.Embedding(self.store, 'known', DIM)
+        known = modules.Embedding(self.store, 'known', DIM, lr=0.25).table
         for features, options, error, text in (
                 ({}, {}, TypeError, 'features is {}'), ([1], {}, TypeError, 'it must be a dict'),
                 ({'a': DIM, 'b': (DIM, 'max')}, {}, embank.UnimplementedError, "mode 'max'"),
                 ({'a': DIM, 'b': (DIM, 3)}, {}, ValueError, 'mode is 3'),
                 ({'a': DIM, 'b': other}, {}, ValueError, 'the table of b is of another store'),
-                # The table of a, which was made before, is gone.
-                ({'known': DIM, 'a': DIM, 'b': 0}, {}, ValueError, 'dim is 0'),
+                # The table of a, which was made before, is gone, and known has its rate.
+                ({'known': DIM, 'a': DIM, 'b': 0}, {'lr': 0.5}, ValueError, 'dim is 0'),
                 ({'a': DIM}, {'padding_idx': 1 << 65}, ValueError, 'padding_idx is 3689'),
                 ({'a': DIM}, {'sparse': True}, embank.UnimplementedError, 'sparse')):
             with self.subTest(text):
                 self.assert_refused(error, text, modules.EmbeddingBagCollection, self.store,
                                     features, **options)
+        self.assertEqual(known.learning_rate, 0.25)
 
 
 def train(rank, ranks, path, seen):

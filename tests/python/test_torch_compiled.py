@@ -160,6 +160,9 @@ class Compiled(RowsCase):
         loss = function(KEYS, ENDS).sum()
         loss.backward(retain_graph=True)
         self.assert_refused(RuntimeError, 'backward was called twice', loss.backward)
+        single = modules.Embedding(self.store, 'one', 1, optimizer='sgd', lr=1.0)
+        self.assert_fails_once(single.table, self.compiled(single)(torch.tensor([1, 2])))
+        self.compiled(single)(KEYS).sum().backward()
         self.assert_refused(ValueError, 'is 9; offsets', function, KEYS, torch.tensor([0, 9]))
         self.assert_refused(TypeError, 'has dtype torch.float32', function, KEYS.float(), ENDS)
         with self.assertRaisesRegex(Exception, 'weights have no gradient within torch.compile'):

@@ -321,6 +321,10 @@ class Modules(RowsCase):
         self.assert_refused(embank.FailedPreconditionError, 'backward was called twice',
                             outputs.backward)
 
+    def test_a_step_that_fails_in_the_middle_is_made_once(self):
+        module = modules.Embedding(self.store, 't', 1, optimizer='sgd', lr=1.0)
+        self.assert_fails_once(module.table, module(keys(1, 2)))
+
     def test_a_gradient_of_other_inputs_steps_no_row(self):
         module = modules.Embedding(self.store, 't', DIM, **SGD)
         weight, factor = self.fill(module.table), torch.ones(6, DIM, requires_grad=True)

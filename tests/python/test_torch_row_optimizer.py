@@ -272,6 +272,19 @@ class RowOptimizers(RowsCase):
         rows.param_groups[0]['params'][0].grad = None
         self.assert_refused(RuntimeError, 'the grad of table t was removed', rows.step)
         rows.zero_grad()
+        pair = modules.EmbeddingBagCollection(self.store, {'x': 1, 'y': 1}, optimizer='sgd', lr=1.0)
+        of_pair = modules.RowOptimizer(pair, deferred=True)
+        batch = dict.fromkeys('xy', torch.tensor([1]))
+        before = pair(batch)['x'].detach()
+        sum(pair(batch).values()).sum().backward()
+        parameter = of_pair.param_groups[1]['params'][0]
+        grad, parameter.grad = parameter.grad, None
+        loss = sum(pair(batch).values()).sum()
+        self.assert_refused(RuntimeError, 'the grad of table y was removed', loss.backward)
+        parameter.grad = grad
+        loss.backward()
+        of_pair.step()
+        close(pair(batch)['x'].detach(), before - 2)
         (bag(torch.tensor([[1, 2]])) * np.nan).sum().backward()
         self.assert_refused(ValueError, 'NaN', rows.step)
         rows.zero_grad()

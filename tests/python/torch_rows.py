@@ -58,6 +58,20 @@ class RowsCase(unittest.TestCase):
             function(*arguments, **options)
         self.assertEqual(now(), before)
 
+    def assert_fails_once(self, table, rows):
+        """A backward steps key 2, not key 1, whose step leaves no finite number, and only once.
+
+        `rows` are those of the keys 1 and 2 of a table of SGD at the rate 1.
+        """
+        table.upsert(KEYS[1:2], np.full((1, table.dim), 3e38, np.float32))
+        before = table.lookup(KEYS[2:3], missing='zero').copy()
+        loss = (rows * -1e38).sum()
+        with self.assertRaises(embank.OutOfRangeError):
+            loss.backward(retain_graph=True)
+        self.assertTrue((table.lookup(KEYS[2:3], missing='zero') > before).all())
+        self.assert_refused(embank.FailedPreconditionError, 'or some of them before it failed',
+                            loss.backward)
+
 
 class Jagged:
     """Has the methods of a KeyedJaggedTensor of torchrec."""

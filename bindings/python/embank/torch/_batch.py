@@ -70,7 +70,7 @@ def set_keys(struct: Any, kind: int, address: int, count: int) -> None:
 
 
 class Batch:
-    """The structs of one forward. A forward makes one, and its backward steps it once."""
+    """The structs of one forward. A forward makes one, and its backward steps its rows once."""
 
     __slots__ = ('columns', 'structs', 'outputs', 'parts', 'kept', 'handle', 'device', '_versions',
                  '_is_stepped', '_extra')
@@ -184,19 +184,20 @@ class Batch:
         return [-1 if tensor.is_inference() else tensor._version for tensor in self.kept]
 
     def mark_stepped(self) -> None:
-        """Notes that a backward has stepped the rows."""
+        """Notes that a backward has stepped rows, so that no other one does it again."""
         self._is_stepped = True
 
     def check_backward(self) -> None:
-        """Is for the begin of a backward.
+        """Checks that a backward may run.
 
-        FailedPreconditionError: the rows were stepped, or the tensors were changed since the
+        FailedPreconditionError: one has stepped rows, or the tensors were changed since the
         forward.
         """
         if self._is_stepped:
             raise FailedPreconditionError(
-                'backward was called twice on one forward: the first one has stepped its rows. '
-                'Call the module again, or add the losses before one backward')
+                'backward was called twice on one forward: the first one has stepped its rows, or '
+                'some of them before it failed. Call the module again, or add the losses before '
+                'one backward')
         if self._versions_now() != self._versions:
             raise FailedPreconditionError(
                 'keys, offsets or weights were changed in place between forward and backward: '

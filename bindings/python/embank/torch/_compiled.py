@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 IS_THERE = hasattr(torch.library, 'custom_op')
 BATCHES_MAX = 1024  # forwards whose backward may still come
 HAS_OFFSETS, HAS_WEIGHTS = 1, 2
-FROZEN = 0  # the number of all batches whose rows are not stepped
+FROZEN = 0  # the number of each batch whose rows are not stepped
 
 # A graph has numbers, and no objects.
 _modules: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -121,7 +121,7 @@ def _step(gradient: torch.Tensor, of_batch: torch.Tensor) -> torch.Tensor:
     batch.check_backward()
     dims = [column.table.dim for column in batch.columns]
     module.step(batch, torch.split(gradient.reshape(-1, sum(dims)), dims, dim=1))
-    del _batches[number]
+    _batches.pop(number, None)  # Forwards in other threads may have made it one too many.
     return torch.zeros_like(ANCHOR)
 
 

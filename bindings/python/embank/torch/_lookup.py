@@ -28,7 +28,6 @@ def _backward(ctx: Any, *gradients: Any) -> Any:
                   for part, gradient in zip(batch.parts, gradients) if part.rows is not None]
     if ctx.is_stepping:
         ctx.module.step(batch, gradients)
-        batch.mark_stepped()
     return (None, None, None, *of_weights)
 
 

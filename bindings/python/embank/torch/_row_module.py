@@ -66,18 +66,20 @@ def pooling_number(mode: Any) -> int:
 
 
 def open_table(store: Store, name: str, dim: int, lr: float | None, options: Any) -> Table:
-    """Opens or makes the table of a module.
-
-    The learning rate of a table that exists is set to `lr`, as torch's optimizers set theirs: a
-    scheduler may have changed it before the checkpoint.
-    """
+    """Opens the table of a module, or makes it with the learning rate `lr`."""
     options = {'optimizer': 'adagrad', 'init': DEFAULT_INIT, **options}
     if name not in store.tables():
         return store.table(name, dim=dim, learning_rate=lr, **options)
-    table = store.table(name, dim=dim, **options)
+    return store.table(name, dim=dim, **options)
+
+
+def set_rate(table: Table, lr: float | None) -> None:
+    """Sets the learning rate of a table, as torch's optimizers set theirs.
+
+    A scheduler may have changed that of a table that exists before the checkpoint.
+    """
     if lr is not None and table.learning_rate != torch.tensor(lr, dtype=torch.float32).item():
         table.learning_rate = lr
-    return table
 
 
 def check_arguments(store: Store, padding_idx: Any, device: Any, options: Any) -> None:
@@ -175,7 +177,18 @@ class RowModule(torch.nn.Module):
         return linked(self, batch, is_stepping)
 
     def step(self, batch: Batch, gradients: Gradients) -> None:
-        """Is for the backward of a batch: steps its rows, or gives them to the RowOptimizer."""
+        """Steps the rows of a batch, and marks it unless the step is refused as a whole."""
+        try:
+            self._step_rows(batch, gradients)
+        except (InvalidArgumentError, FailedPreconditionError):
+            raise  # No row has changed: the backward may be called again.
+        except BaseException:
+            batch.mark_stepped()
+            raise
+        batch.mark_stepped()
+
+    def _step_rows(self, batch: Batch, gradients: Gradients) -> None:
+        """Steps the rows of a batch, or gives their gradients to the RowOptimizer."""
         if self._row_optimizer is not None and self._row_optimizer.takes(batch, gradients):
             return
         try:
@@ -191,8 +204,7 @@ class RowModule(torch.nn.Module):
         if found is None:
             if len(self._offsets) > 64:  # Batches of ever new shapes must not fill memory.
                 self._offsets.clear()
-            with torch.inference_mode(False):  # Later batches may train.
-                found = torch.arange(bags + 1) * keys
+            found = torch.arange(bags + 1) * keys
             self._offsets[bags, keys] = found
         return found
 

@@ -10,7 +10,7 @@ from embank.store import Store
 from embank.table import Table
 
 from . import _tensor
-from ._row_module import RowModule, check_arguments, new_column, open_table, refuse
+from ._row_module import RowModule, check_arguments, new_column, open_table, refuse, set_rate
 
 ROWS_OF_A_CALL = 65536
 Module = TypeVar('Module', bound='TableModule')
@@ -23,6 +23,7 @@ class TableModule(RowModule):
                  padding_idx: int | None, lr: float | None, device: Any, options: Any) -> None:
         check_arguments(store, padding_idx, device, options)
         table = open_table(store, name, dim, lr, options)
+        set_rate(table, lr)
         super().__init__(store, [new_column(name, table, pooling, padding_idx)], device)
         self.embedding_dim, self.padding_idx = dim, padding_idx
 

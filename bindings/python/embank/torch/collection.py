@@ -14,7 +14,8 @@ from embank.table import Table
 from . import _compiled, _tensor
 from ._bag_input import bag_input
 from ._batch import Batch, WideBatch
-from ._row_module import RowModule, check_arguments, new_column, open_table, pooling_number
+from ._row_module import (RowModule, check_arguments, new_column, open_table, pooling_number,
+                          set_rate)
 from .keyed_tensor import KeyedTensor
 
 
@@ -62,6 +63,10 @@ class EmbeddingBagCollection(RowModule):
             for name, dim, pooling in parts:
                 table = dim if isinstance(dim, Table) else open_table(store, name, dim, lr, options)
                 columns.append(new_column(name, table, pooling, padding_idx))
+            # The last thing that can be refused: tables that exist keep their rates until here.
+            for (_, dim, _), column in zip(parts, columns):
+                if not isinstance(dim, Table):
+                    set_rate(column.table, lr)
         except Exception:
             for column in columns:
                 if column.table.name not in known:

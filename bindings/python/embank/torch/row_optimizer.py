@@ -89,14 +89,16 @@ class RowOptimizer(torch.optim.Optimizer):
                 on_host = gradient.detach().float().cpu()
                 added.setdefault(part.column.table.name, []).append(
                     _gradient.of_positions(part, on_host))
+        # A failure comes before the sums of any table have changed.
         for name, pairs in added.items():
-            self._add(name, pairs)
+            if name in self._sums:
+                pairs.insert(0, self._scaled(name))
+        for name, pairs in added.items():
+            self._set_sums(name, pairs)
         return True
 
-    def _add(self, name: str, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
-        """Adds the gradients of positions to the sums of a table."""
-        if name in self._sums:
-            pairs = [self._scaled(name), *pairs]
+    def _set_sums(self, name: str, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        """Sums the gradients of the positions of a table."""
         keys, inverse = torch.unique(torch.cat([pair[0] for pair in pairs]), return_inverse=True)
         rows = torch.cat([pair[1] for pair in pairs])
         sums = torch.zeros(len(keys), rows.shape[1]).index_add_(0, inverse, rows)

@@ -110,11 +110,14 @@ class EmbeddingBagCollection(collection.EmbeddingBagCollection):
             batch.add(struct, column, *bag_input(self, column, values, ends, weights))
         return batch
 
-    def step(self, batch: Batch, gradients: Gradients) -> None:
-        """Is for the backward of a batch: sends its gradients to the owners, which step rows."""
+    def _step_rows(self, batch: Batch, gradients: Gradients) -> None:
+        """Sends the gradients of a batch to the owners, which step rows."""
         assert isinstance(batch, ShardedBatch)
         is_deferred = self._row_optimizer is not None and self._row_optimizer.is_deferred
-        super().step(*batch.owned_gradients(gradients, self._divisor, not is_deferred))
+        owned = batch.owned_gradients(gradients, self._divisor, not is_deferred)
+        # From here on ranks fail alone, and a repeated backward would wait for the others.
+        batch.mark_stepped()
+        super()._step_rows(*owned)
         if is_deferred:
             self._share_norms()
 
