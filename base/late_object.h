@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/check.h"
+
 namespace embank {
 
 template <typename T>
@@ -19,9 +21,10 @@ class LateObject {
   LateObject(const LateObject&) = delete;
   LateObject& operator=(const LateObject&) = delete;
 
-  // Once.
+  // At most once.
   template <typename... Arguments>
   void Make(Arguments&&... arguments) {
+    EMBANK_CHECK(made_ == nullptr);
     made_ = std::construct_at(reinterpret_cast<T*>(bytes_), std::forward<Arguments>(arguments)...);
   }
   // nullptr before Make.

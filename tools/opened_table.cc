@@ -55,11 +55,15 @@ StatusOr<std::unique_ptr<Store>> OpenToChange(FileSystem* files, const TableComm
     options.pmem_bytes = std::max(kPmemBytesMin, survey.pmem_bytes);
   }
   StatusOr<std::unique_ptr<Store>> store = Store::Open(options, {});
-  if (command.dram_bytes.empty() || !IsResourceExhausted(store.status())) return store;
-  EMBANK_ASSIGN_OR_RETURN(const uint64_t needed, DramBytesOf(files, options));
+  // A full disk is RESOURCE_EXHAUSTED, too, and no matter of this option.
+  const bool is_limit =
+      IsResourceExhausted(store.status()) && store.status().message().starts_with("dram_bytes is ");
+  if (command.dram_bytes.empty() || !is_limit) return store;
+  const StatusOr<uint64_t> needed = DramBytesOf(files, options);
   // Segments that a store with a larger limit has written need more than an estimate knows.
-  const std::string need =
-      needed <= options.dram_bytes ? std::string() : StrCat("; the store needs about ", needed);
+  const std::string need = !needed.ok() || *needed <= options.dram_bytes
+                               ? std::string()
+                               : StrCat("; the store needs about ", *needed, " bytes");
   return ResourceExhaustedError(
       StrCat("--dram-bytes is ", command.dram_bytes, need, ": ", store.status().message()));
 }

@@ -36,8 +36,12 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::Failed(const char* what, int error) const {
-  return UnavailableError(StrCat("--out: cannot ", what, " ", has_part() ? part_ : path_, ": ",
-                                 std::generic_category().message(error)));
+  return Failed(what, has_part() ? part_ : path_, error);
+}
+
+Status OutputFile::Failed(const char* what, const std::string& path, int error) const {
+  return UnavailableError(
+      StrCat("--out: cannot ", what, " ", path, ": ", std::generic_category().message(error)));
 }
 
 Status OutputFile::Open() {
@@ -114,14 +118,16 @@ Status OutputFile::SyncDirectory() const {
   return opened->Sync();
 }
 
-Status OutputFile::RemoveReplaced() const {
+StatusOr<bool> OutputFile::RemoveReplaced() const {
   std::error_code error;
-  std::filesystem::remove(place_, error);
-  return error ? Failed("replace", error.value()) : OkStatus();
+  const bool is_removed = std::filesystem::remove(place_, error);
+  if (error) return Failed("replace", place_, error.value());
+  return is_removed;
 }
 
 Status OutputFile::Finish() {
   EMBANK_RETURN_IF_ERROR(Sync());
+  EMBANK_RETURN_IF_ERROR(SyncDirectory());
   EMBANK_RETURN_IF_ERROR(Rename());
   return SyncDirectory();
 }

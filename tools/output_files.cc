@@ -50,12 +50,17 @@ Status OutputFiles::Finish(const std::string& head, std::span<const std::string>
   OutputFile* const first = file(head);
   if (files_.size() == 1) {
     EMBANK_RETURN_IF_ERROR(first->Finish());
-    return RemoveStale(stale);
+    const Status removed = RemoveStale(stale);
+    if (removed.ok()) return removed;
+    return Status(removed.code(), StrCat(head, " is in place and whole; ", removed.message()));
   }
-  EMBANK_RETURN_IF_ERROR(first->RemoveReplaced());
+  // A directory that cannot be synced is found while nothing has changed.
+  EMBANK_RETURN_IF_ERROR(SyncDirectories());
+  EMBANK_ASSIGN_OR_RETURN(const bool is_removed, first->RemoveReplaced());
   Status replaced = ReplaceOthers(head, stale);
   if (replaced.ok()) replaced = first->Rename();
   if (replaced.ok()) return SyncDirectories();
+  if (!is_removed) return replaced;
   return Status(replaced.code(), StrCat(replaced.message(), "; ", head,
                                         " was removed, so that nobody reads a part of the files"));
 }

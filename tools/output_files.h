@@ -21,7 +21,8 @@ class OutputFiles {
 
   // Puts all files in their places, durable, and removes the stale ones that no new one replaces.
   // Readers need the file `head` before all others: between earlier and new files it is missing,
-  // also if the process ends. kUnavailable: the message says whether earlier files are still read.
+  // also if the process ends. After an error, earlier files are as they were unless the message
+  // says that `head` was removed, or that it is in place.
   Status Finish(const std::string& head, std::span<const std::string> stale);
 
  private:

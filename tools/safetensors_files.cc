@@ -46,6 +46,12 @@ std::optional<std::pair<RowColumn, std::string>> ColumnOf(const std::string& ten
                    tensor.substr(dot));
 }
 
+// Whether a tensor is one of a shard: its name has a number.
+bool IsOfShard(const std::string& tensor) {
+  const auto column = ColumnOf(tensor);
+  return column.has_value() && !column->second.empty();
+}
+
 // The tensors of files, by the number in their names, which is empty where there is one file.
 using Tensors = std::map<std::string, FilePart>;
 // The tensors of each file, as indexes name them. A file that no index names has none.
@@ -78,13 +84,15 @@ class SafetensorsReader {
     return CheckExtents(file, std::move(extents));
   }
 
-  // Whether the file is one of a table that Embank has written.
-  bool IsOurs() {
+  // Whether the file is a shard of a table that Embank has written.
+  bool IsOurShard() {
     const StatusOr<InputFile> file = InputFile::Open(path_);
     if (!file.ok()) return false;
     const StatusOr<Literal> header = ReadHeader(*file);
     const Literal* const metadata = header.ok() ? header->Field("__metadata__") : nullptr;
-    return metadata != nullptr && metadata->Field("embank") != nullptr;
+    if (metadata == nullptr || metadata->Field("embank") == nullptr) return false;
+    return std::ranges::any_of(header->fields,
+                               [](const auto& field) { return IsOfShard(field.first); });
   }
 
  private:
@@ -238,10 +246,8 @@ Status AddFiles(const std::string& path, NamedTensors* files) {
 // Whether a file is an index of a table that Embank has written.
 bool IsOurIndex(const std::string& path) {
   const StatusOr<Literal> map = ReadIndex(path);
-  return map.ok() && std::ranges::all_of(map->fields, [](const auto& field) {
-           const auto column = ColumnOf(field.first);
-           return column.has_value() && !column->second.empty();
-         });
+  return map.ok() &&
+         std::ranges::all_of(map->fields, [](const auto& field) { return IsOfShard(field.first); });
 }
 
 // The files of an earlier table with this name. The file of the path itself may be any: --out names
@@ -256,7 +262,7 @@ std::vector<std::string> StaleFiles(const std::string& path) {
        std::filesystem::directory_iterator(directory.empty() ? "." : directory, error)) {
     const std::string name = entry.path().filename().string();
     const std::string shard = (directory / name).string();
-    if (StemOfShard(name) == stem && SafetensorsReader(shard).IsOurs()) stale.push_back(shard);
+    if (StemOfShard(name) == stem && SafetensorsReader(shard).IsOurShard()) stale.push_back(shard);
   }
   return stale;
 }

@@ -61,9 +61,10 @@ class MemoryBudget {
     return limit_bytes_.load(std::memory_order_relaxed) - used;
   }
 
-  // Whether refusals are noted. A store that works refuses too many of them.
+  // Whether refusals are noted. An open that fails reports the last one; later they are routine.
   void NoteRefusals(bool notes) { notes_refusals_.store(notes, std::memory_order_relaxed); }
-  // The bytes that the last noted refusal was of, and those that were used then. 0: there is none.
+  // The bytes of the last noted refusal, with those that it would have left free, and the bytes
+  // that were used then. 0: there is none.
   uint64_t refused_bytes() const { return refused_bytes_.load(std::memory_order_relaxed); }
   uint64_t used_when_refused() const { return used_when_refused_.load(std::memory_order_relaxed); }
 

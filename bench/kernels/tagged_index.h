@@ -25,7 +25,7 @@
 #include "base/types.h"
 #include "bench/huge_page_allocator.h"
 
-// The loops are compiled for AVX2, which x86-64 processors have had since 2013.
+// The loops are compiled for AVX2.
 #if defined(__x86_64__)
 #define EMBANK_FLOOR_LOOP __attribute__((target("avx2,bmi,bmi2,fma")))
 #else
@@ -34,26 +34,34 @@
 
 namespace embank {
 
+// Whether this processor has the instructions of the floor's loops.
+inline bool HasFloorLoops() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("fma");
+#else
+  return true;
+#endif
+}
+
 inline constexpr size_t kFloorHeaderBytes = 16;
 inline constexpr size_t kFloorGroup = 16;  // keys whose misses overlap
 inline constexpr size_t kGroupsAhead = 2;  // between the prefetch of a row and its use
 
 class TaggedIndex {
  public:
-  // For `rows_max` rows of `values_bytes` behind their headers, at 0.7 of the entries.
+  // For `rows_max` rows of `values_bytes` after their headers, at 0.7 of the entries.
   TaggedIndex(uint64_t rows_max, uint32_t values_bytes)
       : row_bytes_(static_cast<uint32_t>(kFloorHeaderBytes) + values_bytes),
         bucket_count_(rows_max * 10 / (7 * kEntries) + 1),
         buckets_(bucket_count_ + kPadBuckets, HugePageAllocator<Bucket>(&budget_)),
-        rows_(rows_max * row_bytes_, HugePageAllocator<std::byte>(&budget_)) {}
+        rows_(rows_max * row_bytes_, HugePageAllocator<std::byte>(&budget_)) {
+    EMBANK_CHECK(HasFloorLoops());
+  }
   TaggedIndex(const TaggedIndex&) = delete;
   TaggedIndex& operator=(const TaggedIndex&) = delete;
 
-  uint64_t size() const { return size_; }
   uint32_t row_bytes() const { return row_bytes_; }
-  uint64_t NumberOf(const std::byte* row) const {
-    return static_cast<uint64_t>(row - rows_.data()) / row_bytes_;
-  }
 
   void PrefetchHome(Key key) const { __builtin_prefetch(&buckets_[BucketOf(Mix(key))], 1); }
   // The key has no row yet. Returns the place of the row's values.
@@ -160,7 +168,7 @@ class TaggedIndex {
     return rows_.data() + (word & ((uint64_t{1} << kTagShift) - 1)) * row_bytes_;
   }
 
-  // The row of the first entry with the tag of the hash, in its bucket or behind it.
+  // The row of the first entry with the tag of the hash, in its bucket or a later one.
   EMBANK_FLOOR_LOOP [[gnu::always_inline]] std::byte* First(uint64_t hash) {
     const Bucket* bucket = &buckets_[BucketOf(hash)];
     uint32_t mask = Match(*bucket, TagOf(hash));

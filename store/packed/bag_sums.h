@@ -37,8 +37,9 @@ class BagSums {
   // Divides the sums as the pooling says.
   void End() const;
 
-  // Whether each bag has one f32 row without a weight: then the caller may put rows in the place of
-  // sums, and add +0 to those of the keys [begin, begin + count), instead of all of the above.
+  // Whether each bag has one f32 row without a weight. Then the caller may write the rows of the
+  // keys where their sums are to be and call AddZero for them; it needs none of the functions
+  // above.
   bool AreRows() const;
   void AddZero(uint64_t begin, uint64_t count) const;
 

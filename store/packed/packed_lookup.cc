@@ -290,7 +290,7 @@ class TableLookup {
     return status;
   }
 
-  // Answers the keys [begin, begin + count). The row of a key that stays away is of zeros.
+  // Answers the keys [begin, begin + count). A key that cannot be read gets a row of zeros.
   Status AnswerForSums(const LookupFeature& feature, uint64_t begin, uint64_t count, RowSpan rows,
                        OutcomeTally* tally) {
     const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);

@@ -347,15 +347,19 @@ TEST_F(WithoutDescriptors, RowsAreUnavailableToAllVerbsAndFoundLater) {
     bag.table = table_;
     bag.keys = keys;
     bag.n = kKeys;
-    const uint64_t offsets[] = {0, kKeys};
-    bag.offsets = offsets;
-    bag.bags = 1;
     bag.rows = rows_.data();
-    EXPECT_EQ(Unavailable([&](uint8_t* out) {
-                return embank_lookup_packed(&bag, 1, EMBANK_MISSING_DEFAULT, out);
-              }),
-              kKeys);
-    EXPECT_EQ(std::count(rows_.begin(), rows_.begin() + kDim, 0.0f), kDim);
+    for (const std::vector<uint64_t>& offsets :
+         {std::vector<uint64_t>{0, kKeys}, KeyRange(0, kKeys + 1)}) {
+      bag.offsets = offsets.data();
+      bag.bags = offsets.size() - 1;
+      const auto floats = static_cast<int64_t>(bag.bags * kDim);
+      std::fill_n(rows_.begin(), floats, 1.0f);
+      EXPECT_EQ(Unavailable([&](uint8_t* out) {
+                  return embank_lookup_packed(&bag, 1, EMBANK_MISSING_DEFAULT, out);
+                }),
+                kKeys);
+      EXPECT_EQ(std::count(rows_.begin(), rows_.begin() + floats, 0.0f), floats);
+    }
     EXPECT_THAT(Metrics(store_.get()), HasSubstr("op=\"lookup\",outcome=\"unavailable\"} "));
   }
   Checkpoint(EMBANK_OK);

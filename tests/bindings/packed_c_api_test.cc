@@ -96,7 +96,7 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
     Add("c", 33, EMBANK_F16, EMBANK_OPT_ROWWISE_ADAGRAD);
     Add("d", 300, EMBANK_BF16, EMBANK_OPT_ADAM);
     Add("e", 5, EMBANK_F32, EMBANK_OPT_FTRL);
-    Add("f", 87, EMBANK_F32, EMBANK_OPT_SGD);  // 64 + 16 + 4 + 3: each width of registers
+    Add("f", 343, EMBANK_F32, EMBANK_OPT_SGD);  // a slice of 256, and 64 + 16 + 4 + 3: each width
   }
 
   void Add(const std::string& name, uint32_t dim, int32_t type, int32_t optimizer) {

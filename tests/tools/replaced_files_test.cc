@@ -1,6 +1,7 @@
 // `embank write-table` where files are: what it replaces and refuses, and what its end leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -188,6 +189,55 @@ TEST_F(ReplacedFiles, HaveNoHeadAfterAnError) {
   }
 }
 
+TEST_F(ReplacedFiles, StayWhereTheirDirectoryCannotBeSynced) {
+  rlimit descriptors = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = descriptors.rlim_max};
+  for (const std::vector<std::string>& names :
+       {std::vector<std::string>{"head"}, std::vector<std::string>{"a", "head"}}) {
+    {
+      OutputFiles files;
+      for (const std::string& name : names) {
+        std::ofstream(File(name)) << "old";
+        ASSERT_TRUE(files.Open(File(name)).ok());
+      }
+      ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+      const Status finished = files.Finish(File("head"), {});
+      ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+      EXPECT_EQ(finished.code(), StatusCode::kResourceExhausted);
+    }
+    const auto found = BytesBelow(Files());
+    EXPECT_EQ(found.size(), names.size());
+    for (const std::string& name : names) EXPECT_EQ(found.at(File(name)), "old");
+  }
+}
+
+TEST_F(ReplacedFiles, AreReadAsTheMessageSaysIfAStaleOneCannotBeRemoved) {
+  std::filesystem::create_directories(File("stale/directory"));
+  const std::string stale[] = {File("stale")};
+  for (const auto& [names, has_old, message] :
+       std::vector<std::tuple<std::vector<std::string>, bool, std::string>>{
+           {{"head"}, false, File("head is in place and whole; ") + stale[0]},
+           {{"a", "head"}, true, File("head was removed, so that nobody reads a part")},
+           {{"a", "head"}, false, stale[0] + " of an earlier table cannot be removed"}}) {
+    for (const char* name : {"a", "head"}) std::filesystem::remove(File(name));
+    if (has_old) std::ofstream(File("head")) << "old";
+    OutputFiles files;
+    for (const std::string& name : names) ASSERT_TRUE(files.Open(File(name)).ok());
+    const Status finished = files.Finish(File("head"), stale);
+    EXPECT_THAT(finished.ToString(), HasSubstr(message));
+    EXPECT_EQ(std::filesystem::exists(File("head")), names.size() == 1);
+    EXPECT_EQ(finished.message().find("was removed") != std::string::npos, has_old);
+  }
+}
+
+TEST_F(ReplacedFiles, AreNoTableWithTheNameOfAShard) {
+  const std::string named = File("t-00001-of-00002.safetensors");
+  ExpectRun("write-table", "even --out " + named);
+  ExpectRun("write-table", "odd --overwrite --out " + File("t.safetensors"));
+  EXPECT_EQ(Read("--in " + named), "even");
+}
+
 TEST_F(ReplacedFiles, GetTheirNamesInTheOrderInWhichReadersNeedThem) {
   ExpectRun("write-table", "even --shard-bytes 4140 --out " + File("t.safetensors"));
   const auto calls_of = [&](std::vector<std::string> words) {
@@ -206,8 +256,9 @@ TEST_F(ReplacedFiles, GetTheirNamesInTheOrderInWhichReadersNeedThem) {
                                           "/t.safetensors.index.json"};
   std::vector<std::string> expected;
   for (const std::string& file : files) expected.push_back(StrCat("fsync ", file, ".part"));
-  for (const char* call : {"unlink /t.safetensors.index.json", "fsync ", "unlink /t.safetensors",
-                           "unlink stale", "unlink stale", "unlink stale"}) {
+  for (const char* call :
+       {"fsync ", "unlink /t.safetensors.index.json", "fsync ", "unlink /t.safetensors",
+        "unlink stale", "unlink stale", "unlink stale"}) {
     expected.push_back(call);
   }
   for (const std::string& file : files) {
@@ -221,7 +272,7 @@ TEST_F(ReplacedFiles, GetTheirNamesInTheOrderInWhichReadersNeedThem) {
   }
   EXPECT_EQ(calls, expected);
   EXPECT_EQ(calls_of({"dump", StorePath(), "even", "--out", File("x")}).calls,
-            (std::vector<std::string>{"fsync /x.part", "rename /x.part /x", "fsync "}));
+            (std::vector<std::string>{"fsync /x.part", "fsync ", "rename /x.part /x", "fsync "}));
 }
 
 }  // namespace

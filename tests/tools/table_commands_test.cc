@@ -383,6 +383,17 @@ TEST_F(TableCommands, ALimitOfMemoryThatIsTooSmallIsSaidWithTheNeed) {
   EXPECT_THAT(ended.output, HasSubstr("RESOURCE_EXHAUSTED: --dram-bytes is 16MiB; the store needs "
                                       "about "));
   EXPECT_THAT(ended.output, HasSubstr("dram_bytes is 16777216; "));
+  // Other resources are exhausted whatever the limit of memory is.
+  setenv(
+      "EMBANK_COMMAND_FEW_FILES",
+      StrCat("bash -c 'ulimit -n 6; exec \"$0\" \"$@\"' ", std::getenv("EMBANK_COMMAND")).c_str(),
+      1);
+  const Ended full =
+      RunProgram("EMBANK_COMMAND_FEW_FILES",
+                 StrCat("read-table '", StorePath(), "' items --dram-bytes 1GiB --in ",
+                        File("items.safetensors")));
+  EXPECT_THAT(full.output, HasSubstr("RESOURCE_EXHAUSTED: open "));
+  EXPECT_THAT(full.output, Not(HasSubstr("--dram-bytes")));
 }
 
 TEST_F(TableCommands, ADamagedRecordEndsThemWithoutFiles) {

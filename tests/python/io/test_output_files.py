@@ -17,6 +17,7 @@ from embank.io.output_files import OutputFiles
 
 SMALL, MIDDLE = {'shard_bytes': 4096 + 20 * 28}, {'shard_bytes': 4096 + 30 * 28}  # 3 and 2 shards
 PLAIN = {'heat': False}
+TWO_RANKS = {}  # The files are renamed to those of two ranks, of which one has no row.
 # The format, the path, and the options of an earlier export and of one that replaces it.
 REPLACED = (('safetensors', 't.safetensors', {}, SMALL),
             ('safetensors', 't.safetensors', SMALL, {}),
@@ -24,7 +25,7 @@ REPLACED = (('safetensors', 't.safetensors', {}, SMALL),
             ('safetensors', 't.safetensors', SMALL, MIDDLE),
             ('npy', 't', {}, {}), ('npy', 't', {}, PLAIN), ('npy', 't', PLAIN, {}),
             ('hkv', 't', {}, PLAIN), ('tfra', 't', {}, {}), ('hugectr', 't', {}, {}),
-            ('dynamicemb', 't', {}, PLAIN))
+            ('dynamicemb', 't', {}, PLAIN), ('dynamicemb', 't', TWO_RANKS, {}))
 
 
 class EndedError(BaseException):
@@ -61,6 +62,10 @@ class Calls:
             for name in self.real:
                 stack.enter_context(mock.patch.object(
                     os, name, lambda *arguments, name=name: self.call(name, *arguments)))
+            # Readers would miss no file of states, and those are listed first.
+            names = os.listdir
+            stack.enter_context(mock.patch.object(os, 'listdir', lambda path: sorted(
+                names(path), key=lambda name: 'opt_values' not in name)))
             if is_killed:
                 stack.enter_context(mock.patch.object(OutputFiles, '_clear', close_files))
             yield
@@ -72,7 +77,8 @@ class EndedExportTest(FolderTest):
         table = self.store.table(name, dim=2, optimizer='adagrad')
         keys = np.arange(first, first + 100, 2, dtype=np.uint64)
         table.upsert(keys, np.full((50, 2), first, np.float32),
-                     state=np.full((50, 2), first, np.float32), heat=np.full(50, first, np.uint32))
+                     state=np.full((50, 2), 5 + first, np.float32),
+                     heat=np.full(50, first, np.uint32))
         return table
 
     def read(self, path, format):
@@ -92,6 +98,10 @@ class EndedExportTest(FolderTest):
             (self.folder / file).unlink()
         path = self.path(name)
         export_table(tables[0], path, format, name='t', **options[0])
+        if options[0] is TWO_RANKS:
+            for file in (self.folder / name).iterdir():
+                first = file.rename(str(file).replace('world_size_1', 'world_size_2'))
+                open(str(first).replace('rank_0', 'rank_1'), 'x').close()
         before, is_done = self.read(path, format), True
         with Calls(self.folder, calls_max).watched(is_killed):
             try:
@@ -116,7 +126,9 @@ class EndedExportTest(FolderTest):
                 with self.subTest(format=format, options=options, is_killed=is_killed):
                     is_one_file = format == 'safetensors' and not options[1]
                     self.assertEqual(set(found), {'old', 'new'} | (
-                        set() if is_one_file else {embank.NotFoundError}))
+                        set() if is_one_file else {embank.NotFoundError}) | (
+                        # The keys of one rank are removed before those of the other.
+                        {embank.DataLossError} if options[0] is TWO_RANKS else set()))
                     self.assertEqual(found[-1], 'new')
 
     def test_names_are_durable_in_the_order_in_which_readers_need_them(self):
@@ -132,12 +144,12 @@ class EndedExportTest(FolderTest):
         stale = sorted(call for call in calls.calls if '-of-00003' in call)
         self.assertEqual([call for call in calls.calls if call not in stale],
                          [f'fsync {part}' for part in [*parts, index + '.part']] +
-                         [f'remove {index}', 'fsync .'] +
+                         ['fsync .', f'remove {index}', 'fsync .'] +
                          [f'replace {part} {shard}' for part, shard in zip(parts, shards)] +
                          ['fsync .', f'replace {index}.part {index}', 'fsync .'])
         self.assertEqual(stale, [f'remove t-0000{number}-of-00003.safetensors'
                                  for number in (1, 2, 3)])
-        self.assertEqual(calls.calls[5:8], sorted(calls.calls[5:8], key=lambda call: call in stale))
+        self.assertEqual(sorted(calls.calls[6:9]), stale)
         calls = Calls(self.folder)
         with calls.watched():
             export_table(table, self.path('new'), 'hugectr')
@@ -171,6 +183,29 @@ class EndedExportTest(FolderTest):
             with self.assertRaisesRegex(embank.InvalidArgumentError, 'heat.npy is a directory'):
                 export_table(table, self.path('t'), 'npy', heat=heat, overwrite=True)
         self.assertEqual(len(self.files()), 3)
+
+
+    def test_a_directory_that_cannot_be_synced_changes_nothing(self):
+        table = self.table('even', 0)
+        for format, name in (('npy', 't'), ('hugectr', 't'), ('safetensors', 't.safetensors')):
+            export_table(table, self.path(name), format)
+            before = {file: (self.folder / file).read_bytes() for file in self.files()}
+            with mock.patch.object(os, 'open', side_effect=PermissionError(13, 'denied')):
+                with self.assertRaisesRegex(PermissionError, 'denied'):
+                    export_table(table, self.path(name), format, overwrite=True)
+            self.assertEqual(before, {file: (self.folder / file).read_bytes()
+                                      for file in self.files()})
+
+    def test_a_table_that_is_named_like_a_shard_stays(self):
+        tables = [self.table('even', 0), self.table('odd', 1)]
+        name = 't-00001-of-00002.safetensors'
+        export_table(tables[0], self.path(name))
+        header = b'{"keys":{"dtype":[],"shape":[0],"data_offsets":[0,0]}}'
+        damaged = self.folder / 't-00002-of-00002.safetensors'
+        damaged.write_bytes(struct.pack('<Q', len(header)) + header)
+        export_table(tables[1], self.path('t.safetensors'), overwrite=True)
+        self.assertEqual(self.read(self.path(name), 'safetensors'), tuple(contents(tables[0])))
+        self.assertTrue(damaged.exists())
 
 
 class RefusedFileTest(FolderTest):

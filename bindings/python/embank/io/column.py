@@ -84,7 +84,7 @@ def file_bytes(path: str) -> int:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError(f'{path}: there is no such file') from error
     if not stat.S_ISREG(found.st_mode):
-        raise InvalidArgumentError(f'{path} is no regular file')
+        raise InvalidArgumentError(f'{path} is no regular file; it must be one')
     return found.st_size
 
 

@@ -84,7 +84,8 @@ class OutputFiles:
         self.check_absent(path)
         file, part = self._files[path] = _open_part(path)
         self._parts.add(part)
-        self._heads += [path] * head
+        if head:
+            self._heads.append(path)
         return file
 
     def rename(self, old: str, new: str) -> None:
@@ -115,9 +116,11 @@ class OutputFiles:
             file.flush()
             os.fsync(file.fileno())
             file.close()
-        head, = {path for path in self._heads if path in self._files} or self._files
+        # There is one head, or one file.
+        head, = set(self._heads).intersection(self._files) or self._files
         others = [path for path in self._files if path != head]
         stale = [path for path in self._stale if path not in self._files]
+        self._sync_directories()  # If it fails, nothing has changed.
         if others:
             # Names must be durable in this order, too: a power failure may keep a later one alone.
             _remove([head, *self._heads])

@@ -35,7 +35,6 @@ DTYPES = {'BOOL': '?', 'U8': 'u1', 'I8': 'i1', 'I16': '<i2', 'U16': '<u2', 'F16'
 VALUE_TYPES = {'f32': 'F32', 'f16': 'F16', 'bf16': 'BF16'}
 FIELD_TYPES = {'keys': 'U64', 'state': 'F32', 'heat': 'U32'}
 TENSOR = re.compile(r'(keys|values|state|heat)(\.[0-9]+)?')
-SHARD = '-00000-of-00000.safetensors'
 SHARD_NAME = re.compile(r'-[0-9]{5}-of-[0-9]{5}\.safetensors\Z')
 
 
@@ -67,7 +66,7 @@ def _integers(value: Any, count: int | None = None) -> list[int]:
 def _tensor(path: str, name: str, entry: Any, data_at: int) -> tuple[Column, int]:
     """Returns a tensor, and the byte of the data at which it ends."""
     try:
-        kind = entry['dtype']
+        kind = str(entry['dtype'])
         shape, (begin, end) = _integers(entry['shape']), _integers(entry['data_offsets'], 2)
     except (TypeError, KeyError, ValueError) as error:
         raise DataLossError(f'{path}: the header of tensor {name!r} is not understood: '
@@ -154,31 +153,39 @@ def files_of(path: str) -> dict[str, list[str]]:
     return files
 
 
+def is_shard(tensors: Iterable[str], metadata: dict[str, str]) -> bool:
+    """Whether a file of these tensors is a shard of a table that Embank has written."""
+    return 'embank' in metadata and any('.' in tensor for tensor in tensors)
+
+
 def check_no_shard(file: str, tensors: Iterable[str], metadata: dict[str, str]) -> None:
     """Raises InvalidArgumentError for a shard of ours, which by itself would pass for a table."""
-    if 'embank' in metadata and any('.' in tensor for tensor in tensors):
-        name = (f'{file[:-len(SHARD)]}{SUFFIX}' if SHARD_NAME.search(file) else
+    if is_shard(tensors, metadata):
+        name = (SHARD_NAME.sub(SUFFIX, file) if SHARD_NAME.search(file) else
                 f'the name NAME{SUFFIX} that it had without its number')
         raise InvalidArgumentError(f'{file} is a shard of a table; give {name}, whose index names '
                                    'all shards')
 
 
 def earlier_files(path: str) -> list[str]:
-    """Returns the index and the shards of an earlier export of ours to the path."""
+    """Returns the index and the shards of an earlier export of ours to the path.
+
+    A file that cannot be read is taken for one of others.
+    """
     found = []
     try:
         if all(TENSOR.fullmatch(tensor) and '.' in tensor for tensor in read_index(path + INDEX)):
             found.append(path + INDEX)
-    except EmbankError:
+    except (EmbankError, OSError):
         pass
     directory, stem = os.path.dirname(path), os.path.basename(path).removesuffix(SUFFIX)
     for name in os.listdir(directory or '.') if os.path.isdir(directory or '.') else ():
-        if SHARD_NAME.search(name) and name[:-len(SHARD)] == stem:
+        if SHARD_NAME.search(name) and SHARD_NAME.sub('', name) == stem:
             file = os.path.join(directory, name)
             try:
-                if 'embank' in read_header(file)[1]:
+                if is_shard(*read_header(file)):
                     found.append(file)
-            except EmbankError:
+            except (EmbankError, OSError):
                 pass
     return found
 

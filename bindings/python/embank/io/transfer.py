@@ -103,8 +103,8 @@ def export_table(table: Table, path: Path, format: str = 'safetensors', *,
               'tfra', 'hugectr', 'torcheasyrec' (needs pyarrow)
     `state`, `heat`   whether they are written [None: if the table and the format have them]
     `name`    of the table in dynamicemb and torcheasyrec [that of the table]
-    `overwrite`   whether files of these names are replaced, and those that an earlier export to the
-                  path has beyond them removed
+    `overwrite`   whether files of these names are replaced; those that an earlier export to the
+                  path has beyond them are removed then, if they can be read
     `shard_bytes` of one file of safetensors, at most
     `progress`    a function of (done, total), in rows, or a bar such as tqdm's; an exception of it
                   ends the export
@@ -112,7 +112,7 @@ def export_table(table: Table, path: Path, format: str = 'safetensors', *,
     Rows are written as a scan returns them: each one whole. The files get their names when all are
     on the disk; if the export fails before, there are none, and earlier ones stay. While several
     files replace earlier ones, the file that readers need first is missing: an export that ends
-    there leaves no table.
+    there leaves no table. The files of an export that is killed have names with .part, and stay.
 
     AlreadyExistsError: a file is there. InvalidArgumentError: a directory is there, or the format
     does not have the table's value type. FailedPreconditionError: states or heats are wanted that
