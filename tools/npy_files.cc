@@ -1,6 +1,9 @@
 #include "tools/npy_files.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -27,9 +30,11 @@ uint64_t LittleEndian(std::string_view bytes) {
 // The text of a header, and the byte at which the array begins.
 StatusOr<std::pair<std::string, uint64_t>> ReadHeader(const InputFile& file,
                                                       const std::string& path) {
-  EMBANK_ASSIGN_OR_RETURN(const std::string front, file.ReadText(0, kFixedBytes));
+  std::array<char, kFixedBytes> front{};
+  EMBANK_RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(front))));
   const char version = front[kMagic.size()];
-  if (!front.starts_with(kMagic) || version < 1 || version > 3) {
+  if (!std::string_view(front.data(), front.size()).starts_with(kMagic) || version < 1 ||
+      version > 3) {
     return DataLossError(StrCat(path, ": bytes 0 to 7 are not those of an npy file"));
   }
   const uint64_t size_at = kMagic.size() + 2;
