@@ -21,11 +21,13 @@ class RowPrefetcher {
       : rows_(table.parts().tier->rows()),
         end_bytes_(std::min(row_bytes, kLinesMax * kLineBytes)) {}
 
+  // The address to prefetch for a match: that of its row, or, if it has none in memory, `other`.
+  const std::byte* AddressOf(const Match& match, const std::byte* other) const {
+    return match.any() && !match.location().IsInLog() ? rows_.At(match.location()) : other;
+  }
   // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
   // its calls.
-  [[gnu::always_inline]] void Prefetch(Location location) const {
-    if (location.IsInLog()) return;
-    const std::byte* const row = rows_.At(location);
+  [[gnu::always_inline]] void Prefetch(const std::byte* row) const {
     __builtin_prefetch(row, 1);
     for (uint32_t i = kLineBytes; i < end_bytes_; i += kLineBytes) __builtin_prefetch(row + i);
     // Rows do not begin at lines: the last byte may be one line further.
@@ -67,8 +69,8 @@ class KeyGroup {
     }
   }
 
-  // Step 2: looks into the home buckets. Prefetches the rows, or the next bucket if entries of the
-  // home are displaced.
+  // Step 2: looks into the home buckets. Prefetches the next bucket if entries of the home are
+  // displaced.
   template <IndexUse use>
   [[gnu::noinline]] void LookHome(const KeyIndex& index, const RowPrefetcher& rows) {
     if (use == IndexUse::kChange) {
@@ -79,16 +81,14 @@ class KeyGroup {
     behind_count_ = 0;
     for (size_t i = 0; i < size_; ++i) {
       guesses_[i] = KeyIndex::FirstMatch(probes_[i], masks[i]);
-      if (guesses_[i].any()) {
-        rows.Prefetch(guesses_[i].location());
-      } else if (Bucket::Passed(probes_[i].bucket->Head()) > 0) {
-        __builtin_prefetch(BucketArray::Next(probes_[i].bucket));
-        behind_[behind_count_++] = static_cast<uint8_t>(i);
-      }
+      rows_[i] = rows.AddressOf(guesses_[i], nowhere());
+      if (guesses_[i].any() || Bucket::Passed(probes_[i].bucket->Head()) == 0) continue;
+      __builtin_prefetch(BucketArray::Next(probes_[i].bucket));
+      behind_[behind_count_++] = static_cast<uint8_t>(i);
     }
   }
 
-  // Step 3: looks into those buckets, and prefetches the rows.
+  // Step 3: looks into those buckets.
   template <IndexUse use>
   [[gnu::noinline]] void LookBehind(const KeyIndex& index, const RowPrefetcher& rows) {
     if (behind_count_ == 0) return;
@@ -103,21 +103,53 @@ class KeyGroup {
     for (size_t j = 0; j < behind_count_; ++j) {
       const Match match = KeyIndex::FirstMatch(probes[j], masks[j]);
       guesses_[behind_[j]] = match;
-      if (match.any()) rows.Prefetch(match.location());
+      rows_[behind_[j]] = rows.AddressOf(match, nowhere());
     }
   }
 
+  // Where the row at this place is, for RowPrefetcher. After step 3.
+  const std::byte* row(size_t i) const { return rows_[i]; }
+
  private:
+  // Memory of its own, which is in the cache.
+  const std::byte* nowhere() const { return reinterpret_cast<const std::byte*>(this); }
+
   size_t size_ = 0;
   size_t behind_count_ = 0;
   std::array<KeyHash, kGroupKeys> hashes_;
   std::array<Probe, kGroupKeys> probes_;
   std::array<Match, kGroupKeys> guesses_;
+  std::array<const std::byte*, kGroupKeys> rows_;
   std::array<uint8_t, kGroupKeys> behind_;  // keys to look for behind their homes
 };
 
-// Calls use(begin, group) for the groups of [0, count) in order, some groups after
-// hash(begin, size, hashes) of each. The user needs the first `row_bytes` of the rows.
+// Step 4: prefetches the rows of the group that is used next, one between the uses of any two.
+// Those of a whole group would fill the processor's queue of misses at once: it would wait for
+// memory, and then memory for it (decision 0058).
+class NextRows {
+ public:
+  // `group`: after step 3; nullptr: none is used next.
+  NextRows(const RowPrefetcher& rows, const KeyGroup* group)
+      : rows_(rows), group_(group), size_(group == nullptr ? 0 : group->size()) {}
+
+  // The row at this place of its group.
+  [[gnu::always_inline]] void Prefetch(size_t i) const {
+    if (i < size_) rows_.Prefetch(group_->row(i));
+  }
+  // Those from this place on.
+  void PrefetchFrom(size_t begin) const {
+    for (size_t i = begin; i < size_; ++i) Prefetch(i);
+  }
+
+ private:
+  const RowPrefetcher& rows_;
+  const KeyGroup* const group_;
+  const size_t size_;
+};
+
+// Calls use(begin, group, next) for the groups of [0, count) in order, some groups after
+// hash(begin, size, hashes) of each. The user needs the first `row_bytes` of the rows, and
+// prefetches all rows of `next`.
 template <IndexUse index_use, typename Hash, typename Use>
 void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash hash, Use use) {
   if (count > 0) table.counters().calls.AddIndexWalk();
@@ -137,27 +169,28 @@ void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash has
       hash(begin, size, first->Begin(size));
       first->PrefetchHome(index);
     }
-    if (KeyGroup* const second = group(1); second != nullptr) {
+    if (KeyGroup* const second = group(1); second != nullptr)
       second->LookHome<index_use>(index, rows);
-    }
-    if (KeyGroup* const third = group(2); third != nullptr) {
-      third->LookBehind<index_use>(index, rows);
-    }
+    KeyGroup* const third = group(2);
+    if (third != nullptr) third->LookBehind<index_use>(index, rows);
+    const NextRows next(rows, third);
     if (const KeyGroup* const last = group(3); last != nullptr) {
-      use((step - 3) * kGroupKeys, *last);
+      use((step - 3) * kGroupKeys, *last, next);
+    } else {
+      next.PrefetchFrom(0);
     }
   }
 }
 
-// The same for keys [begin, end): calls use(position, group).
+// The same for keys [begin, end): calls use(position, group, next).
 template <typename Use>
 void ForEachKeyGroup(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin,
                      uint32_t end, Use use) {
   const auto hash = [&](size_t first, size_t size, KeyHash* hashes) {
     table.HashesOf(keys.subspan(begin + first, size), hashes);
   };
-  const auto use_keys = [&](size_t first, const KeyGroup& group) {
-    use(static_cast<uint32_t>(begin + first), group);
+  const auto use_keys = [&](size_t first, const KeyGroup& group, const NextRows& next) {
+    use(static_cast<uint32_t>(begin + first), group, next);
   };
   ForEachGroup<IndexUse::kRead>(table, row_bytes, end - begin, hash, use_keys);
 }
@@ -168,8 +201,12 @@ void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt h
   const auto hash = [&](size_t begin, size_t size, KeyHash* hashes) {
     for (size_t i = 0; i < size; ++i) hashes[i] = hash_at(begin + i);
   };
-  const auto use_group = [&](size_t begin, const KeyGroup& group) {
-    for (size_t i = 0; i < group.size(); ++i) use(begin + i, group.hash(i), group.guess(i));
+  const auto use_group = [&](size_t begin, const KeyGroup& group, const NextRows& next) {
+    for (size_t i = 0; i < group.size(); ++i) {
+      next.Prefetch(i);
+      use(begin + i, group.hash(i), group.guess(i));
+    }
+    next.PrefetchFrom(group.size());
   };
   ForEachGroup<index_use>(table, row_bytes, count, hash, use_group);
 }

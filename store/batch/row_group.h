@@ -73,21 +73,24 @@ RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, const Copy& co
 template <typename Copy, typename Seen>
 void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin, uint32_t end,
               Copy copy, Seen seen) {
-  const auto use = [&](uint32_t first, const KeyGroup& group) {
+  const auto use = [&](uint32_t first, const KeyGroup& group, const NextRows& next) {
     for (uint32_t i = 0; i < group.size(); ++i) {
+      next.Prefetch(i);
       const uint32_t position = first + i;
       const auto copy_at = [&](const RowWatch& watch) { return copy(position, watch); };
       Match match = group.guess(i);
       const RowSeen row = FindAndReadRow(table, keys[position], group.hash(i), copy_at, &match);
       seen(position, row, match);
     }
+    next.PrefetchFrom(group.size());
   };
   ForEachKeyGroup(table, row_bytes, keys, begin, end, use);
 }
 
 // Locates the group's rows as they are now, for their vectors to go to `to`, to + stride_bytes, ...
 [[gnu::noinline]] inline void LocateRows(const Table& table, const KeyGroup& group, const Key* keys,
-                                         std::byte* to, uint64_t stride_bytes, VectorCopy* copies) {
+                                         std::byte* to, uint64_t stride_bytes, const NextRows& next,
+                                         VectorCopy* copies) {
   // Local copies: the compiler must assume that the writes below change everything else.
   const RowAddresses rows = table.parts().tier->rows();
   const TableId id = table.id();
@@ -95,8 +98,10 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
   for (size_t i = 0; i < size; ++i) {
     const Match& guess = group.guess(i);
     const bool may_copy = guess.any() && guess.location().IsInDram();
+    next.Prefetch(i);
     copies[i] = {may_copy ? SeeRow(rows, id, guess, keys[i]) : RowWatch{}, to + i * stride_bytes};
   }
+  next.PrefetchFrom(size);
 }
 
 static_assert(kGroupKeys < kVectorCopiesMax);
@@ -117,10 +122,10 @@ void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, Ro
     const RowSeen row = FindAndReadRow(table, keys[position], hash, copy, &match);
     other(position, row, match);
   };
-  const auto use = [&](uint32_t position, const KeyGroup& group) {
+  const auto use = [&](uint32_t position, const KeyGroup& group, const NextRows& next) {
     std::array<VectorCopy, kGroupKeys> memory;
     const std::span copies = std::span(memory).first(group.size());
-    LocateRows(table, group, keys.data() + position, out.Row(position), out.stride_bytes,
+    LocateRows(table, group, keys.data() + position, out.Row(position), out.stride_bytes, next,
                copies.data());
     const uint32_t stood = CopyVectors(copies, bytes, image);
     if (stood == (1u << copies.size()) - 1) return found(position, copies);

@@ -19,6 +19,7 @@ template <typename PositionAt>
 void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at) {
   EMBANK_CHECK(count <= positions_.values().size());
   count_ = count;
+  has_all_ = false;
   UseAll();
   const KeySpan keys = batch.keys();
   const Table& table = batch.table();
@@ -51,15 +52,15 @@ void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at
 
 void ShardPlan::GroupAll(const Batch& batch) {
   GroupBy(batch, batch.keys().size(), [](size_t i) { return static_cast<uint32_t>(i); });
-  PrefetchRows(batch);
+  has_all_ = true;
 }
 
 // The groups of a small batch are too small to overlap their cache misses, so those of the whole
-// batch overlap.
+// batch overlap. Of some positions, the caller has looked for the rows before.
 void ShardPlan::PrefetchRows(const Batch& batch) const {
   // As many rows as stay in the second-level cache: 1,024 of 528 bytes are half a megabyte.
   constexpr size_t kKeysMax = 1024;
-  if (count_ < 2 || count_ > kKeysMax) return;
+  if (!has_all_ || parts_ > 1 || count_ > kKeysMax) return;
   const Table& table = batch.table();
   const std::span<const KeyHash> hashes = hashes_.values();
   const EpochTable::Guard guard(table.parts().epochs);
@@ -120,6 +121,7 @@ void ShardPlan::ForEachGroup(const Batch& batch, FunctionRef<void(const ShardGro
 
 void ShardPlan::ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body) {
   if (count_ <= 1) return ForEachGroup(batch, body);
+  PrefetchRows(batch);
   // Begins at the first position's shard, so that concurrent batches do not follow each other from
   // lock to lock.
   const uint32_t first = KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0]));

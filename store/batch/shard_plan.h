@@ -32,8 +32,7 @@ class ShardPlan {
   // come later. kResourceExhausted.
   Status Allocate(size_t count, size_t later_max = 0);
 
-  // Groups all positions of a batch, or some of them, given in order; prefetches the rows of a
-  // small batch. After Allocate.
+  // Groups all positions of a batch, or some of them, given in order. After Allocate.
   void GroupAll(const Batch& batch);
   void Group(const Batch& batch, std::span<const uint32_t> positions);
 
@@ -44,7 +43,8 @@ class ShardPlan {
   // The number of positions in the groups.
   size_t count() const { return part_count_; }
 
-  // Calls `body` once per shard that has positions, as Batch::Share does.
+  // Calls `body` once per shard that has positions, as Batch::Share does. Before, it prefetches the
+  // rows of a small batch that is grouped whole.
   void ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body);
   // Does the same on this thread, shard by shard.
   void ForEachGroup(const Batch& batch, FunctionRef<void(const ShardGroup&)> body);
@@ -72,6 +72,7 @@ class ShardPlan {
   Scratch<uint32_t, kInlineKeys> positions_;
   Scratch<uint32_t, kInlineKeys> later_;
   size_t count_ = 0;
+  bool has_all_ = false;  // whether they are all positions of the batch
   // A call of one key does not need them.
   std::array<uint32_t, KeyIndex::kShardCount + 1> group_begin_;
   // The part of the groups that is in use, and the begins of the groups in it.
