@@ -311,8 +311,9 @@ TEST(KillTrain, AStoppedRunNeedsNoReaderOfItsOutput) {
     WaitForSteps(run);
     while (!CatchesSignals(run.child)) WaitForAnEnd(5);
     close(std::exchange(run.output, -1));
-    kill(run.child, signal);
+    // Before the signal, after which the program may close the pipe at any time.
     data.Write(CriteoLog(kLinesRead));
+    kill(run.child, signal);
     data.Close();
     const int status = EndOf(run);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
@@ -405,8 +406,8 @@ TEST(KillTrain, TheLastEvaluationComesAfterTheCheckpoint) {
     others.Write(CriteoLog(150));
     for (int looks = 0; looks < 1000 && StepsOf(path) < 5.0; ++looks) WaitForAnEnd(20);
     EXPECT_EQ(StepsOf(path), 5.0) << signal;
-    kill(run.child, signal);
     if (signal == SIGTERM) others.Write(CriteoLog(100));
+    kill(run.child, signal);
     others.Close();
     const int status = EndOf(run);
     if (signal == SIGKILL) continue;
@@ -432,8 +433,8 @@ TEST(KillTrain, AStoppedPredictionLeavesNoPart) {
   data.Write(CriteoLog(6000));
   while (!CatchesSignals(run.child)) WaitForAnEnd(5);
   EXPECT_TRUE(std::filesystem::exists(scores + ".part"));
-  kill(run.child, SIGINT);
   data.Write(CriteoLog(100));
+  kill(run.child, SIGINT);
   data.Close();
   const int status = EndOf(run);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
