@@ -56,8 +56,8 @@ StatusOr<std::unique_ptr<Store>> OpenToChange(FileSystem* files, const TableComm
   }
   StatusOr<std::unique_ptr<Store>> store = Store::Open(options, {});
   // A full disk is RESOURCE_EXHAUSTED, too, and no matter of this option.
-  const bool is_limit =
-      IsResourceExhausted(store.status()) && store.status().message().starts_with("dram_bytes is ");
+  const bool is_limit = IsResourceExhausted(store.status()) &&
+                        store.status().message().find("dram_bytes is ") != std::string::npos;
   if (command.dram_bytes.empty() || !is_limit) return store;
   const StatusOr<uint64_t> needed = DramBytesOf(files, options);
   // Segments that a store with a larger limit has written need more than an estimate knows.

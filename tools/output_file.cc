@@ -36,10 +36,10 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::Failed(const char* what, int error) const {
-  return Failed(what, has_part() ? part_ : path_, error);
+  return FailedAt(has_part() ? part_ : path_, what, error);
 }
 
-Status OutputFile::Failed(const char* what, const std::string& path, int error) const {
+Status OutputFile::FailedAt(const std::string& path, const char* what, int error) const {
   return UnavailableError(
       StrCat("--out: cannot ", what, " ", path, ": ", std::generic_category().message(error)));
 }
@@ -118,11 +118,10 @@ Status OutputFile::SyncDirectory() const {
   return opened->Sync();
 }
 
-StatusOr<bool> OutputFile::RemoveReplaced() const {
+Status OutputFile::RemoveReplaced() const {
   std::error_code error;
-  const bool is_removed = std::filesystem::remove(place_, error);
-  if (error) return Failed("replace", place_, error.value());
-  return is_removed;
+  std::filesystem::remove(place_, error);
+  return error ? FailedAt(place_, "replace", error.value()) : OkStatus();
 }
 
 Status OutputFile::Finish() {

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "base/status_or.h"
 
 namespace embank {
 
@@ -40,15 +39,16 @@ class OutputFile {
   std::string directory() const;
   // Makes the names in that directory durable.
   Status SyncDirectory() const;
-  // Removes the file that it is to replace, and returns whether there was one.
-  StatusOr<bool> RemoveReplaced() const;
-  // Does Sync, Rename and SyncDirectory. A directory that cannot be synced changes nothing.
+  // Removes the file that it is to replace, if there is one.
+  Status RemoveReplaced() const;
+  // Does Sync, SyncDirectory, Rename, and SyncDirectory again: a directory that cannot be opened is
+  // found before the file is in its place.
   Status Finish();
 
  private:
   Status OpenPart();
   Status Failed(const char* what, int error) const;
-  Status Failed(const char* what, const std::string& path, int error) const;
+  Status FailedAt(const std::string& path, const char* what, int error) const;
 
   const std::string path_;
   std::string place_;  // behind all links

@@ -8,6 +8,14 @@
 #include "base/str_cat.h"
 
 namespace embank {
+namespace {
+
+// An error, and which files there are after it.
+Status With(const Status& error, const std::string& files) {
+  return Status(error.code(), StrCat(error.message(), "; ", files));
+}
+
+}  // namespace
 
 Status OutputFiles::Open(const std::string& path) {
   auto& file = files_[path];
@@ -47,22 +55,24 @@ Status OutputFiles::ReplaceOthers(const std::string& head, std::span<const std::
 
 Status OutputFiles::Finish(const std::string& head, std::span<const std::string> stale) {
   for (const auto& [path, file] : files_) EMBANK_RETURN_IF_ERROR(file->Sync());
-  OutputFile* const first = file(head);
-  if (files_.size() == 1) {
-    EMBANK_RETURN_IF_ERROR(first->Finish());
-    const Status removed = RemoveStale(stale);
-    if (removed.ok()) return removed;
-    return Status(removed.code(), StrCat(head, " is in place and whole; ", removed.message()));
-  }
   // A directory that cannot be synced is found while nothing has changed.
   EMBANK_RETURN_IF_ERROR(SyncDirectories());
-  EMBANK_ASSIGN_OR_RETURN(const bool is_removed, first->RemoveReplaced());
-  Status replaced = ReplaceOthers(head, stale);
+  OutputFile* const first = file(head);
+  const bool is_alone = files_.size() == 1;
+  Status replaced;
+  if (!is_alone) {
+    EMBANK_RETURN_IF_ERROR(first->RemoveReplaced());
+    replaced = ReplaceOthers(head, stale);
+  }
   if (replaced.ok()) replaced = first->Rename();
-  if (replaced.ok()) return SyncDirectories();
-  if (!is_removed) return replaced;
-  return Status(replaced.code(), StrCat(replaced.message(), "; ", head,
-                                        " was removed, so that nobody reads a part of the files"));
+  if (!replaced.ok()) {
+    return is_alone
+               ? replaced
+               : With(replaced, head + " is not there, so that nobody reads a part of the files");
+  }
+  Status ended = SyncDirectories();
+  if (ended.ok() && is_alone) ended = RemoveStale(stale);
+  return ended.ok() ? ended : With(ended, head + " is in place and whole");
 }
 
 }  // namespace embank

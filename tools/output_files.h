@@ -22,7 +22,7 @@ class OutputFiles {
   // Puts all files in their places, durable, and removes the stale ones that no new one replaces.
   // Readers need the file `head` before all others: between earlier and new files it is missing,
   // also if the process ends. After an error, earlier files are as they were unless the message
-  // says that `head` was removed, or that it is in place.
+  // says that `head` is not there, or that it is in place.
   Status Finish(const std::string& head, std::span<const std::string> stale);
 
  private:

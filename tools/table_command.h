@@ -39,7 +39,7 @@ ExitCode RunGet(const TableCommand& command);
 // Prints all rows as CSV or JSON lines. kDamaged: a row cannot be read, and the text ends there.
 ExitCode RunDump(const TableCommand& command);
 // Writes all rows to files. After kDamaged and kUnusable, files are as they were before, unless the
-// message says which one is in place, or without which one none of them is read.
+// message says which one is in place, or is not there, so that none of them is read.
 ExitCode RunWriteTable(const TableCommand& command);
 // Writes the rows of files into a table, and makes a checkpoint. After kDamaged, which is damage of
 // the files, and kUnusable, the store has its last checkpoint, and nothing of the files.

@@ -107,11 +107,12 @@ class KeyGroup {
     }
   }
 
-  // Where the row at this place is, for RowPrefetcher. After step 3.
+  // The address to prefetch for the key at this place: that of its row, if it has one in memory.
+  // After step 3.
   const std::byte* row(size_t i) const { return rows_[i]; }
 
  private:
-  // Memory of its own, which is in the cache.
+  // The address for a key without a row in memory: memory of its own, so that no branch is needed.
   const std::byte* nowhere() const { return reinterpret_cast<const std::byte*>(this); }
 
   size_t size_ = 0;
@@ -123,7 +124,7 @@ class KeyGroup {
   std::array<uint8_t, kGroupKeys> behind_;  // keys to look for behind their homes
 };
 
-// Step 4: prefetches the rows of the group that is used next, one between the uses of any two.
+// Step 4: prefetches the rows of the group that is used next, one between the looks at any two.
 // Those of a whole group would fill the processor's queue of misses at once: it would wait for
 // memory, and then memory for it (decision 0058).
 class NextRows {
@@ -136,9 +137,8 @@ class NextRows {
   [[gnu::always_inline]] void Prefetch(size_t i) const {
     if (i < size_) rows_.Prefetch(group_->row(i));
   }
-  // Those from this place on.
-  void PrefetchFrom(size_t begin) const {
-    for (size_t i = begin; i < size_; ++i) Prefetch(i);
+  void PrefetchAll() const {
+    for (size_t i = 0; i < size_; ++i) Prefetch(i);
   }
 
  private:
@@ -149,7 +149,7 @@ class NextRows {
 
 // Calls use(begin, group, next) for the groups of [0, count) in order, some groups after
 // hash(begin, size, hashes) of each. The user needs the first `row_bytes` of the rows, and
-// prefetches all rows of `next`.
+// prefetches row i of `next` before it uses row i: no group has fewer rows than the next one.
 template <IndexUse index_use, typename Hash, typename Use>
 void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash hash, Use use) {
   if (count > 0) table.counters().calls.AddIndexWalk();
@@ -169,15 +169,16 @@ void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash has
       hash(begin, size, first->Begin(size));
       first->PrefetchHome(index);
     }
-    if (KeyGroup* const second = group(1); second != nullptr)
+    if (KeyGroup* const second = group(1); second != nullptr) {
       second->LookHome<index_use>(index, rows);
+    }
     KeyGroup* const third = group(2);
     if (third != nullptr) third->LookBehind<index_use>(index, rows);
     const NextRows next(rows, third);
     if (const KeyGroup* const last = group(3); last != nullptr) {
       use((step - 3) * kGroupKeys, *last, next);
     } else {
-      next.PrefetchFrom(0);
+      next.PrefetchAll();
     }
   }
 }
@@ -206,7 +207,6 @@ void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt h
       next.Prefetch(i);
       use(begin + i, group.hash(i), group.guess(i));
     }
-    next.PrefetchFrom(group.size());
   };
   ForEachGroup<index_use>(table, row_bytes, count, hash, use_group);
 }

@@ -82,7 +82,6 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
       const RowSeen row = FindAndReadRow(table, keys[position], group.hash(i), copy_at, &match);
       seen(position, row, match);
     }
-    next.PrefetchFrom(group.size());
   };
   ForEachKeyGroup(table, row_bytes, keys, begin, end, use);
 }
@@ -101,7 +100,6 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
     next.Prefetch(i);
     copies[i] = {may_copy ? SeeRow(rows, id, guess, keys[i]) : RowWatch{}, to + i * stride_bytes};
   }
-  next.PrefetchFrom(size);
 }
 
 static_assert(kGroupKeys < kVectorCopiesMax);

@@ -56,7 +56,7 @@ void ShardPlan::GroupAll(const Batch& batch) {
 }
 
 // The groups of a small batch are too small to overlap their cache misses, so those of the whole
-// batch overlap. Of some positions, the caller has looked for the rows before.
+// batch overlap. A plan of some positions comes after a search that has brought their rows.
 void ShardPlan::PrefetchRows(const Batch& batch) const {
   // As many rows as stay in the second-level cache: 1,024 of 528 bytes are half a megabyte.
   constexpr size_t kKeysMax = 1024;

@@ -392,6 +392,7 @@ TEST_F(TableCommands, ALimitOfMemoryThatIsTooSmallIsSaidWithTheNeed) {
       RunProgram("EMBANK_COMMAND_FEW_FILES",
                  StrCat("read-table '", StorePath(), "' items --dram-bytes 1GiB --in ",
                         File("items.safetensors")));
+  EXPECT_EQ(full.exit_code, 2);
   EXPECT_THAT(full.output, HasSubstr("RESOURCE_EXHAUSTED: open "));
   EXPECT_THAT(full.output, Not(HasSubstr("--dram-bytes")));
 }

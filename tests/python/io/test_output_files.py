@@ -184,7 +184,6 @@ class EndedExportTest(FolderTest):
                 export_table(table, self.path('t'), 'npy', heat=heat, overwrite=True)
         self.assertEqual(len(self.files()), 3)
 
-
     def test_a_directory_that_cannot_be_synced_changes_nothing(self):
         table = self.table('even', 0)
         for format, name in (('npy', 't'), ('hugectr', 't'), ('safetensors', 't.safetensors')):

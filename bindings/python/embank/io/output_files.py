@@ -35,7 +35,8 @@ class OutputFiles:
     When the block ends, they are on the disk under their names. After an exception in the block all
     of them are removed, and the files that were there before stay. One of several files is the
     head: readers need it before all others, and it is missing while earlier and new files are
-    mixed, also if the process ends then.
+    mixed, also if the process ends then. Several heads, of ranks, are removed one by one, and
+    readers refuse the rest.
 
     AlreadyExistsError: a file is there, and `overwrite` is false.
 
@@ -80,7 +81,10 @@ class OutputFiles:
             raise InvalidArgumentError(f'{path} is a directory; it must be a file')
 
     def open(self, path: str, head: bool = False) -> BinaryIO:
-        """Opens a file for reading and writing, which will have this name at the end."""
+        """Opens a file for reading and writing, which will have this name at the end.
+
+        Of several files, exactly one is the head, and keeps its name.
+        """
         self.check_absent(path)
         file, part = self._files[path] = _open_part(path)
         self._parts.add(part)

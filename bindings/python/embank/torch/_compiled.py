@@ -121,7 +121,7 @@ def _step(gradient: torch.Tensor, of_batch: torch.Tensor) -> torch.Tensor:
     batch.check_backward()
     dims = [column.table.dim for column in batch.columns]
     module.step(batch, torch.split(gradient.reshape(-1, sum(dims)), dims, dim=1))
-    _batches.pop(number, None)  # Forwards in other threads may have made it one too many.
+    _batches.pop(number, None)  # Forwards in other threads may have dropped it already.
     return torch.zeros_like(ANCHOR)
 
 

@@ -76,7 +76,7 @@ def open_table(store: Store, name: str, dim: int, lr: float | None, options: Any
 def set_rate(table: Table, lr: float | None) -> None:
     """Sets the learning rate of a table, as torch's optimizers set theirs.
 
-    A scheduler may have changed that of a table that exists before the checkpoint.
+    A table that exists may have another one, which a scheduler had set before a checkpoint.
     """
     if lr is not None and table.learning_rate != torch.tensor(lr, dtype=torch.float32).item():
         table.learning_rate = lr
@@ -181,7 +181,7 @@ class RowModule(torch.nn.Module):
         try:
             self._step_rows(batch, gradients)
         except (InvalidArgumentError, FailedPreconditionError):
-            raise  # No row has changed: the backward may be called again.
+            raise  # embank.h: nothing was done. After all others, rows may have changed.
         except BaseException:
             batch.mark_stepped()
             raise

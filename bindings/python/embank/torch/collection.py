@@ -63,7 +63,7 @@ class EmbeddingBagCollection(RowModule):
             for name, dim, pooling in parts:
                 table = dim if isinstance(dim, Table) else open_table(store, name, dim, lr, options)
                 columns.append(new_column(name, table, pooling, padding_idx))
-            # The last thing that can be refused: tables that exist keep their rates until here.
+            # All tables are there: those that existed before keep their rates until here.
             for (_, dim, _), column in zip(parts, columns):
                 if not isinstance(dim, Table):
                     set_rate(column.table, lr)
