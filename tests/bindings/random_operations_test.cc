@@ -18,11 +18,11 @@ namespace {
 
 // AddressSanitizer makes a seed five times slower, ThreadSanitizer twenty times.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSeedsPerScale = 48;
+constexpr uint64_t kSeedsPerScale = 24;
 #elif defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSeedsPerScale = 80;
+constexpr uint64_t kSeedsPerScale = 50;
 #else
-constexpr uint64_t kSeedsPerScale = 500;
+constexpr uint64_t kSeedsPerScale = 250;
 #endif
 
 // Events of stores that evict, compact, checkpoint and are opened again.
@@ -50,7 +50,7 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
   Events events;
   RandomRun::ExpectAll(&events);
   // The second run is for the tier that it adds.
-  const uint64_t seeds = kSeedsPerScale * TestScale() / (WithPmem() || WithHbm() ? 4 : 1);
+  const uint64_t seeds = kSeedsPerScale * TestScale() / (WithPmem() || WithHbm() ? 2 : 1);
   const bool are_all = RunSeeds("random_operations_test", seeds, &events, RunSeed);
   std::fputs(events.Table().c_str(), stdout);
   if (!are_all) return;

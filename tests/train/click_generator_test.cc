@@ -314,10 +314,14 @@ TEST(PlantedModelTest, ReachesTheShareAndTheAucThatAreAskedFor) {
         logits.push_back(model.Logit(score));
         clicks += ClickProbability(logits.back());
       }
-      EXPECT_NEAR(ExpectedAuc(logits), auc, 1e-4);
-      EXPECT_NEAR(clicks / static_cast<double>(scores.size()), share, 1e-4);
+      EXPECT_NEAR(ExpectedAuc(logits), auc, 1e-8);
+      EXPECT_NEAR(clicks / static_cast<double>(scores.size()), share, 1e-8);
     }
   }
+  // No scale tells equal scores apart.
+  PlantedModel model(1);
+  model.Calibrate({1.0, 1.0, 1.0}, 0.2, 0.7);
+  EXPECT_NEAR(ClickProbability(model.Logit(1.0)), 0.2, 1e-8);
 }
 
 TEST(ClickGenerator, RefusesNumbersOutOfRange) {

@@ -32,7 +32,10 @@ class Job {
  public:
   using OptionsOfRank = std::function<TrainerOptions(uint32_t rank)>;
 
-  explicit Job(uint32_t ranks) : trainers_(ranks), exchanges_(MakeLocalExchanges(ranks)) {}
+  // Their steps take milliseconds: a rank that waits longer than this waits for one that has ended.
+  explicit Job(uint32_t ranks)
+      : trainers_(ranks),
+        exchanges_(MakeLocalExchanges(ranks, {.time_limit_ns = 10'000'000'000})) {}
 
   // Returns the status of all ranks.
   Status Open(const OptionsOfRank& options_of) {

@@ -1,6 +1,7 @@
 #include "train/generator/planted_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -9,25 +10,48 @@
 namespace embank {
 namespace {
 
-// Bisections end where doubles of this size would hardly change a probability: 24 / 2^32 = 6e-9.
-constexpr uint32_t kBisections = 32;
-constexpr double kBiasMax = 24.0;
 constexpr double kDenseWeight = 0.25;
+constexpr double kBiasMax = 24.0;
+// Roots are exact to this: it changes a probability by at most a quarter of it.
+constexpr double kRootError = 1e-9;
 
-// The mean probability of a click with this bias.
-double MeanProbability(std::span<const double> scores, double bias, double scale) {
-  double sum = 0.0;
-  for (const double score : scores) sum += ClickProbability(bias + scale * score);
-  return sum / static_cast<double>(scores.size());
+// Returns where an increasing function is zero: by the secant method, whose next point is between
+// the last two of opposite sign, and the Illinois rule, which halves the value at an end that has
+// stayed. Without a zero, the end that is nearer to one.
+template <typename Function>
+double RootOf(const Function& function, double low, double high) {
+  double below = function(low), above = function(high);
+  if (below >= 0.0) return low;
+  if (above <= 0.0) return high;
+  double root = low;
+  for (int stayed = 0;;) {
+    const double last = root;
+    root = std::clamp(low + (high - low) * (below / (below - above)), low, high);
+    const double value = function(root);
+    if (value == 0.0 || std::abs(root - last) <= kRootError) return root;
+    if (value < 0.0) {
+      if (stayed > 0) above *= 0.5;
+      stayed = 1;
+      low = root;
+      below = value;
+    } else {
+      if (stayed < 0) below *= 0.5;
+      stayed = -1;
+      high = root;
+      above = value;
+    }
+  }
 }
 
+// Returns the bias with which logits of `scale` times these scores have a mean probability of
+// `click_share`.
 double BiasFor(std::span<const double> scores, double scale, double click_share) {
-  double low = -kBiasMax, high = kBiasMax;
-  for (uint32_t i = 0; i < kBisections; ++i) {
-    const double middle = 0.5 * (low + high);
-    (MeanProbability(scores, middle, scale) < click_share ? low : high) = middle;
-  }
-  return 0.5 * (low + high);
+  const auto share_beyond = [&](double bias) {
+    double sum = 0.0;
+    for (const double score : scores) sum += ClickProbability(bias + scale * score);
+    return sum / static_cast<double>(scores.size()) - click_share;
+  };
+  return RootOf(share_beyond, -kBiasMax, kBiasMax);
 }
 
 }  // namespace
@@ -59,13 +83,14 @@ void PlantedModel::Calibrate(std::vector<double> scores, double click_share, dou
   EMBANK_CHECK(auc >= 0.5 && auc < 1.0);
   std::ranges::sort(scores);
   std::vector<double> logits(scores.size());
-  double low = 0.0, high = kScaleMax;
-  for (uint32_t i = 0; i < kBisections; ++i) {
-    scale_ = 0.5 * (low + high);
-    bias_ = BiasFor(scores, scale_, click_share);
-    for (size_t s = 0; s < scores.size(); ++s) logits[s] = Logit(scores[s]);
-    (ExpectedAuc(logits) < auc ? low : high) = scale_;
-  }
+  const auto auc_beyond = [&](double scale) {
+    scale_ = scale;
+    bias_ = BiasFor(scores, scale, click_share);
+    std::ranges::transform(scores, logits.begin(), [&](double score) { return Logit(score); });
+    return ExpectedAuc(logits) - auc;
+  };
+  scale_ = RootOf(auc_beyond, 0.0, kScaleMax);
+  bias_ = BiasFor(scores, scale_, click_share);
 }
 
 double ExpectedAuc(std::span<const double> logits) {
