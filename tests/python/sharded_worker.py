@@ -222,6 +222,30 @@ class Modes(Case):
             loss.backward()
         np.testing.assert_array_equal(rows_of(table), before)
 
+    def test_a_rank_that_fails_after_the_exchange_is_not_stepped_again(self):
+        mine, _ = self.pair({'sum': 'sum'}, optimizer='sgd', lr=1.0, reduction='sum')
+        rows = modules.RowOptimizer(mine)
+        loss = mine({'sum': torch.arange(32)[:, None]})['sum'].sum()
+        if self.rank == 0:
+            rows.param_groups[0]['lr'] = -1.0
+            with self.assertRaisesRegex(ValueError, 'learning_rate'):
+                loss.backward(retain_graph=True)
+        else:
+            loss.backward(retain_graph=True)
+        before = rows_of(mine.tables['sum'])
+        # Without an exchange, in which a rank would wait for the others.
+        with self.assertRaisesRegex(embank.FailedPreconditionError, 'called twice'):
+            loss.backward()
+        np.testing.assert_array_equal(rows_of(mine.tables['sum']), before)
+
+    def test_a_refused_collection_leaves_learning_rates(self):
+        store = embank.Store(seed=1)
+        sharded.EmbeddingBagCollection(store, {'a': 2}, lr=0.5)
+        with self.assertRaisesRegex(embank.FailedPreconditionError, 'must have the same'):
+            sharded.EmbeddingBagCollection(store, {'a': 2}, lr=0.1, reduction=('mean', 'sum')[
+                self.rank % 2])
+        self.assertEqual(store.table('a').learning_rate, 0.5)
+
     def test_an_owner_without_space_fails_on_all_ranks(self):
         store = embank.Store(seed=1, dram_bytes='16MiB' if self.rank == 0 else None)
         mine = sharded.EmbeddingBagCollection(store, {'wide': 1024})
@@ -254,6 +278,24 @@ class WithOthers(Case):
                     optimizer.step()
                     optimizer.zero_grad()
             self.assert_same_rows(*pair, message=f'deferred {deferred}')
+
+    def test_a_grad_that_one_rank_removed_steps_no_rank(self):
+        mine, _ = self.pair({'sum': 'sum'})
+        rows = modules.RowOptimizer(mine, deferred=True)
+        keys = torch.arange(8)[:, None]
+        mine({'sum': keys})['sum'].sum().backward()
+        parameter = rows.param_groups[0]['params'][0]
+        norm = parameter.grad.clone()
+        if self.rank == 0:
+            parameter.grad = None
+        text = 'was removed' if self.rank == 0 else f'rank 0 of {self.ranks} cannot step'
+        loss = mine({'sum': keys})['sum'].sum()
+        for _ in range(2):
+            with self.assertRaisesRegex(embank.FailedPreconditionError, text):
+                loss.backward(retain_graph=True)
+        parameter.grad = norm
+        loss.backward()
+        close(parameter.grad, 2 * norm)
 
     def test_a_gradient_that_is_nan_is_in_the_norms_of_all_ranks(self):
         mine, _ = self.pair({'sum': 'sum'})
@@ -466,9 +508,13 @@ if __name__ == '__main__':
     signal.alarm(45)  # A rank that waits for another one in vain must not stay.
     torch.set_num_threads(1)
     dist.init_process_group('gloo')
+    is_well = True
     if sys.argv[1:2] == ['train']:
         train(sys.argv[2], int(sys.argv[3]), sys.argv[4])
-        # Threads of gloo may abort a process at its end, after all that is looked at here.
-        os._exit(0)
     else:
-        unittest.main(failfast=True)  # The end of this rank ends the others.
+        # The end of this rank ends the others.
+        is_well = unittest.main(failfast=True, exit=False).result.wasSuccessful()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of gloo may abort a process at its end, after all that is looked at here.
+    os._exit(not is_well)

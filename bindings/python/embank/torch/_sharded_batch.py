@@ -14,6 +14,7 @@ from . import _gradient
 from ._batch import MEAN, NONE, SQRT_N, Batch, Column, Gradients, Part, new_structs
 from ._rank_exchange import RankExchange
 
+BAD_GRADIENT, REFUSES = 1, 2  # marks of ranks
 RUN = 32  # occurrences of a key whose gradients are summed before the sums are: arithmetic.md
 
 
@@ -153,7 +154,7 @@ class ShardedBatch(Batch):
         except EmbankError as error:
             failure = error
         rows = [output.float() for output in owned.outputs]
-        *rows, failed = self._exchanged(rows, failure is not None, is_answer=True)
+        *rows, failed = self._exchanged(rows, int(failure is not None), is_answer=True)
         if failure is not None:
             raise failure
         if bool(failed.any()):
@@ -211,7 +212,7 @@ class ShardedBatch(Batch):
             batch.add(struct, column, one, None, None)
         return batch
 
-    def _exchanged(self, matrices: list[torch.Tensor], is_marked: bool, *,
+    def _exchanged(self, matrices: list[torch.Tensor], mark: int, *,
                    is_answer: bool) -> list[torch.Tensor]:
         """Exchanges matrices with a row for each key, and returns them with the ranks' marks.
 
@@ -222,7 +223,7 @@ class ShardedBatch(Batch):
                           for counts in (self._sent, self._received))
         if is_answer:
             sent, received = received, sent
-        marks = torch.full((self.ranks.ranks, 1), float(is_marked))
+        marks = torch.full((self.ranks.ranks, 1), float(mark))
         return self.ranks.tables([*matrices, marks], sent, received)
 
     def _fill(self, at: int, part: Part, rows: torch.Tensor) -> None:
@@ -237,17 +238,26 @@ class ShardedBatch(Batch):
             part.rows.zero_()
             part.rows[places.at] = rows[numbers].to(part.rows.dtype)
 
-    def owned_gradients(self, gradients: Gradients, divisor: int,
-                        is_checked: bool) -> tuple[Batch, Gradients]:
+    def owned_gradients(self, gradients: Gradients, divisor: int, is_checked: bool,
+                        refusal: EmbankError | None) -> tuple[Batch, Gradients]:
         """Sends gradients to the owners, and returns those of the rows that this rank owns.
 
         A key has a row for each rank that has looked it up, in the order of the ranks. With
-        `is_checked`, a NaN or an infinity on one rank is an InvalidArgumentError on all.
+        `is_checked`, a NaN or an infinity on one rank is an InvalidArgumentError on all. A rank
+        that cannot make the step says why by `refusal`, and raises it: FailedPreconditionError on
+        the others.
         """
         matrices = [self._table_gradients(name, request, gradients, divisor)
                     for name, request in zip(self.tables, self._requests)]
-        is_refused = is_checked and not all(bool(matrix.isfinite().all()) for matrix in matrices)
-        *matrices, marks = self._exchanged(matrices, is_refused, is_answer=False)
+        is_bad = is_checked and not all(bool(matrix.isfinite().all()) for matrix in matrices)
+        mark = REFUSES if refusal is not None else BAD_GRADIENT * is_bad
+        *matrices, marks = self._exchanged(matrices, mark, is_answer=False)
+        if refusal is not None:
+            raise refusal
+        if bool((marks == REFUSES).any()):
+            raise FailedPreconditionError(f'rank {int(marks.argmax())} of {self.ranks.ranks} '
+                                          'cannot step its rows, and its own exception says why; '
+                                          'no rank has stepped its rows')
         if bool(marks.any()):
             raise InvalidArgumentError(f'rank {int(marks.argmax())} of {self.ranks.ranks} has a '
                                        'gradient that is NaN or infinite; no rank has stepped its '

@@ -115,13 +115,23 @@ class RowOptimizer(torch.optim.Optimizer):
     def _scaled(self, name: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the keys and sums of a table, multiplied as its grad was since."""
         keys, sums = self._sums[name]
-        norm, grad = self._norms[name], self._parameter(name).grad
-        if grad is None:
-            raise FailedPreconditionError(f'the grad of table {name} was removed: zero_grad() of '
-                                          'the RowOptimizer drops sums')
+        norm, grad = self._norms[name], self._grad(name)
         # A norm of 0 or that is not finite was multiplied by nothing that can be known.
         has_factor = bool(norm.isfinite()) and bool(norm > 0)
         return keys, sums * (grad.detach().cpu() / norm) if has_factor else sums
+
+    def check_grads(self) -> None:
+        """Is for sharded modules: raises FailedPreconditionError if the grad of sums was removed.
+        """
+        for name in self._sums:
+            self._grad(name)
+
+    def _grad(self, name: str) -> torch.Tensor:
+        grad = self._parameter(name).grad
+        if grad is None:
+            raise FailedPreconditionError(f'the grad of table {name} was removed: zero_grad() of '
+                                          'the RowOptimizer drops sums')
+        return grad
 
     def _set_rates(self) -> None:
         rates = [float(group['lr']) for group in self.param_groups]

@@ -63,10 +63,12 @@ class EmbeddingBagCollection(collection.EmbeddingBagCollection):
         # A Prefetcher exchanges keys, which are in host memory, in a thread of its own.
         prefetch_ranks = RankExchange.own('gloo') if is_own else None
         made: list[str] = []
+        rates: dict[str, float] = {}
 
         def make() -> str:
             _check(store, reduction, options.get('device'))
             known = store.tables()
+            rates.update({name: store.table(name).learning_rate for name in known})
             try:
                 claim(store, ranks)
                 super(EmbeddingBagCollection, self).__init__(store, features, **options)
@@ -79,6 +81,10 @@ class EmbeddingBagCollection(collection.EmbeddingBagCollection):
         except Exception:
             for name in made:
                 store.drop_table(name)
+            # A rank that was not refused alone has set the rates of tables that were there.
+            for name, rate in rates.items():
+                if store.table(name).learning_rate != rate:
+                    store.table(name).learning_rate = rate
             raise
         self._ranks, self._prefetch_ranks = ranks, prefetch_ranks
         self._tables = table_columns(self._columns)
@@ -114,7 +120,13 @@ class EmbeddingBagCollection(collection.EmbeddingBagCollection):
         """Sends the gradients of a batch to the owners, which step rows."""
         assert isinstance(batch, ShardedBatch)
         is_deferred = self._row_optimizer is not None and self._row_optimizer.is_deferred
-        owned = batch.owned_gradients(gradients, self._divisor, not is_deferred)
+        refusal = None
+        if is_deferred:
+            try:
+                self._row_optimizer.check_grads()
+            except FailedPreconditionError as error:
+                refusal = error
+        owned = batch.owned_gradients(gradients, self._divisor, not is_deferred, refusal)
         # From here on ranks fail alone, and a repeated backward would wait for the others.
         batch.mark_stepped()
         super()._step_rows(*owned)
