@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -27,6 +28,7 @@
 namespace embank::test::kill_train_test {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 using Words = std::vector<std::string>;
@@ -278,6 +280,14 @@ class PipedLog {
     if (writer_ < 0) writer_ = open(path_.c_str(), O_WRONLY);
     EXPECT_EQ(write(writer_, lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
   }
+  // Writes to a reader that may have ended, or may end meanwhile.
+  void WriteIfRead(const std::string& lines) {
+    const auto former = ::signal(SIGPIPE, SIG_IGN);
+    if (write(writer_, lines.data(), lines.size()) < 0) {
+      EXPECT_EQ(errno, EPIPE);
+    }
+    ::signal(SIGPIPE, former);
+  }
   void Close() { close(std::exchange(writer_, -1)); }
 
  private:
@@ -319,6 +329,25 @@ TEST(KillTrain, AStoppedRunNeedsNoReaderOfItsOutput) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     EXPECT_EQ(StepsOf(path), 4.0) << signal;
   }
+}
+
+// It may end before them, or make a step of them.
+TEST(KillTrain, AStoppedRunMayReadLinesThatComeLater) {
+  const sigset_t ended = EndsOfChildren();
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/run";
+  PipedLog data(path + ".log");
+  const Training run =
+      StartWords({"--data", path + ".log", "--path", path, "--batch", kMoreThanRead});
+  data.Write(CriteoLog(2 * kLinesRead));
+  while (!CatchesSignals(run.child)) WaitForAnEnd(5);
+  kill(run.child, SIGTERM);
+  data.WriteIfRead(CriteoLog(2 * kLinesRead));
+  data.Close();
+  const int status = EndOf(run);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_THAT(StepsOf(path), AnyOf(1.0, 2.0));
 }
 
 // Stops a run that waits for the lines of a pipe.
