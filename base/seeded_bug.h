@@ -4,6 +4,10 @@
 #ifndef EMBANK_BASE_SEEDED_BUG_H_
 #define EMBANK_BASE_SEEDED_BUG_H_
 
+#if defined(EMBANK_SEEDED_BUGS)
+#include <thread>
+#endif
+
 namespace embank {
 
 enum class SeededBug {
@@ -126,8 +130,13 @@ enum class SeededBug {
 // Set before anything else, by the main function of the test.
 inline SeededBug seeded_bug = SeededBug::kNone;
 inline bool Seeded(SeededBug bug) { return bug == seeded_bug; }
+// Lets other threads run, so that they meet a mistake of a short moment on any number of cores.
+inline void GiveSeededBugTime() {
+  for (int times = 0; times < 1000; ++times) std::this_thread::yield();
+}
 #else
 constexpr bool Seeded(SeededBug) { return false; }
+constexpr void GiveSeededBugTime() {}
 #endif
 
 }  // namespace embank

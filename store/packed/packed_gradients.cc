@@ -4,7 +4,6 @@
 #include <cstring>
 #include <deque>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "base/check.h"
@@ -282,14 +281,13 @@ Status ApplyAll(std::span<const GradientFeature> features, uint64_t begin_ns) {
   // Admission may wait for a checkpoint, which waits for guards.
   ForEachTable(groups, [&](size_t i) { tables[i].Admit(log_bytes - tables[i].LogBytes()); });
   if (Seeded(SeededBug::kBarrierInsideStep)) {
-    for (size_t i = 0; i < tables.size(); ++i) {
+    ForEachTable(groups, [&](size_t i) {
       {
         const ChangeGuard guard(groups[i].table->parts(), tables[i].IsInPieces());
         tables[i].Step(guard);
       }
-      // For most of the call a checkpoint can begin, however many cores the test has.
-      for (int other = 0; other < 1000; ++other) std::this_thread::yield();
-    }
+      GiveSeededBugTime();
+    });
   } else {
     const bool in_pieces = std::ranges::any_of(tables, &TableGradients::IsInPieces);
     const ChangeGuard guard(groups[0].table->parts(), in_pieces);

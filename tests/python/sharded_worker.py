@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 import unittest
 from unittest import mock
 
@@ -244,6 +245,11 @@ class Modes(Case):
         with self.assertRaisesRegex(embank.FailedPreconditionError, 'must have the same'):
             sharded.EmbeddingBagCollection(store, {'a': 2}, lr=0.1, reduction=('mean', 'sum')[
                 self.rank % 2])
+        self.assertEqual(store.table('a').learning_rate, 0.5)
+        # One rank alone fails, and the others have set the rate by then.
+        features = {'a': 2} if self.rank else {'a': 3}
+        with self.assertRaises(embank.FailedPreconditionError if self.rank else ValueError):
+            sharded.EmbeddingBagCollection(store, features, lr=0.1)
         self.assertEqual(store.table('a').learning_rate, 0.5)
 
     def test_an_owner_without_space_fails_on_all_ranks(self):
@@ -508,13 +514,17 @@ if __name__ == '__main__':
     signal.alarm(45)  # A rank that waits for another one in vain must not stay.
     torch.set_num_threads(1)
     dist.init_process_group('gloo')
-    is_well = True
-    if sys.argv[1:2] == ['train']:
-        train(sys.argv[2], int(sys.argv[3]), sys.argv[4])
-    else:
-        # The end of this rank ends the others.
-        is_well = unittest.main(failfast=True, exit=False).result.wasSuccessful()
+    is_well = False
+    try:
+        if sys.argv[1:2] == ['train']:
+            train(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+            is_well = True
+        else:
+            # The end of this rank ends the others.
+            is_well = unittest.main(failfast=True, exit=False).result.wasSuccessful()
+    except embank.EmbankError:
+        traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads of gloo may abort a process at its end, after all that is looked at here.
-    os._exit(not is_well)
+    os._exit(0 if is_well else 1)

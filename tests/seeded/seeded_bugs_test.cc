@@ -239,6 +239,15 @@ TEST(SeededBugs, AreAllHere) {
 #endif
 }
 
+// Tests of each program of suites: if the build itself is broken, all mistakes are "noticed".
+TEST(SeededBugs, WithoutOneSomeTestsPass) {
+  const Ended ended = RunSuites(SeededBug::kNone,
+                                "EvictedRows.*:LogRecord.*:Threads/PackedCalls.DoTheWork*:"
+                                "CheckpointFailures.AFailedSync*:NotFinite.*:"
+                                "LocalExchange.ARankThatSendsNothingComesToo");
+  EXPECT_TRUE(ended.passed) << ended.output;
+}
+
 TEST(SeededBugs, WithoutOneTheSuitesPass) {
   for (const auto& [with_pmem, with_hbm] :
        {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {

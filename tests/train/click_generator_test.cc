@@ -305,7 +305,7 @@ TEST(PlantedModelTest, ReachesTheShareAndTheAucThatAreAskedFor) {
   std::vector<double> scores(4096);
   for (size_t i = 0; i < scores.size(); ++i) scores[i] = 8.0 * random.UnitDouble(i) - 1.0;
   for (const double auc : {0.5, 0.7, 0.95}) {
-    for (const double share : {0.03, 0.5}) {
+    for (const double share : {0.001, 0.03, 0.5, 0.97}) {
       PlantedModel model(1);
       model.Calibrate(scores, share, auc);
       std::vector<double> logits;
@@ -319,9 +319,11 @@ TEST(PlantedModelTest, ReachesTheShareAndTheAucThatAreAskedFor) {
     }
   }
   // No scale tells equal scores apart.
-  PlantedModel model(1);
-  model.Calibrate({1.0, 1.0, 1.0}, 0.2, 0.7);
-  EXPECT_NEAR(ClickProbability(model.Logit(1.0)), 0.2, 1e-8);
+  for (const double score : {-3.0, 1.0, 2.0}) {
+    PlantedModel model(1);
+    model.Calibrate({score, score, score}, 0.2, 0.7);
+    EXPECT_NEAR(ClickProbability(model.Logit(score)), 0.2, 1e-8) << score;
+  }
 }
 
 TEST(ClickGenerator, RefusesNumbersOutOfRange) {

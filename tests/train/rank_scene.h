@@ -16,6 +16,7 @@
 #include "tests/support/threads.h"
 #include "tests/train/trained_rows.h"
 #include "tests/train/trainer_scene.h"
+#include "train/ranks/exchange.h"
 #include "train/ranks/local_exchange.h"
 #include "train/ranks/rank_team.h"
 
@@ -30,12 +31,16 @@ inline constexpr uint64_t kSteps = 40;
 // The trainers of all ranks of a job, each on a thread of its own.
 class Job {
  public:
+  // A step takes milliseconds: who waits this long waits for a rank that has ended.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  static constexpr uint64_t kTimeLimitNs = kExchangeTimeLimitNs;
+#else
+  static constexpr uint64_t kTimeLimitNs = 10'000'000'000;
+#endif
   using OptionsOfRank = std::function<TrainerOptions(uint32_t rank)>;
 
-  // Their steps take milliseconds: a rank that waits longer than this waits for one that has ended.
   explicit Job(uint32_t ranks)
-      : trainers_(ranks),
-        exchanges_(MakeLocalExchanges(ranks, {.time_limit_ns = 10'000'000'000})) {}
+      : trainers_(ranks), exchanges_(MakeLocalExchanges(ranks, {.time_limit_ns = kTimeLimitNs})) {}
 
   // Returns the status of all ranks.
   Status Open(const OptionsOfRank& options_of) {

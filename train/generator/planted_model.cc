@@ -1,7 +1,6 @@
 #include "train/generator/planted_model.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -11,47 +10,49 @@ namespace embank {
 namespace {
 
 constexpr double kDenseWeight = 0.25;
-constexpr double kBiasMax = 24.0;
-// Roots are exact to this: it changes a probability by at most a quarter of it.
+constexpr double kLogitMax = 24.0;  // a click for sure, but for 4e-11
+// Roots are within this of the true ones. As a bias it changes a probability by a quarter of it at
+// most, and as a scale by that times a score.
 constexpr double kRootError = 1e-9;
 
-// Returns where an increasing function is zero: by the secant method, whose next point is between
-// the last two of opposite sign, and the Illinois rule, which halves the value at an end that has
-// stayed. Without a zero, the end that is nearer to one.
+// Returns where an increasing function is zero: by the secant method between points of opposite
+// sign, and the Illinois rule, which halves the value at an end that has stayed. Points keep off
+// both ends, so that both close in on the zero. Without a zero, returns the end nearer to it.
 template <typename Function>
 double RootOf(const Function& function, double low, double high) {
   double below = function(low), above = function(high);
   if (below >= 0.0) return low;
   if (above <= 0.0) return high;
-  double root = low;
-  for (int stayed = 0;;) {
-    const double last = root;
-    root = std::clamp(low + (high - low) * (below / (below - above)), low, high);
-    const double value = function(root);
-    if (value == 0.0 || std::abs(root - last) <= kRootError) return root;
+  for (int stayed = 0; high - low > 2.0 * kRootError;) {
+    const double secant = low + (high - low) * (below / (below - above));
+    const double point = std::clamp(secant, low + kRootError, high - kRootError);
+    const double value = function(point);
+    if (value == 0.0) return point;
     if (value < 0.0) {
       if (stayed > 0) above *= 0.5;
       stayed = 1;
-      low = root;
+      low = point;
       below = value;
     } else {
       if (stayed < 0) below *= 0.5;
       stayed = -1;
-      high = root;
+      high = point;
       above = value;
     }
   }
+  return 0.5 * (low + high);
 }
 
 // Returns the bias with which logits of `scale` times these scores have a mean probability of
-// `click_share`.
+// `click_share`. The scores are sorted.
 double BiasFor(std::span<const double> scores, double scale, double click_share) {
   const auto share_beyond = [&](double bias) {
     double sum = 0.0;
     for (const double score : scores) sum += ClickProbability(bias + scale * score);
     return sum / static_cast<double>(scores.size()) - click_share;
   };
-  return RootOf(share_beyond, -kBiasMax, kBiasMax);
+  return RootOf(share_beyond, -kLogitMax - scale * scores.back(),
+                kLogitMax - scale * scores.front());
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ class RowModule(torch.nn.Module):
         try:
             self._step_rows(batch, gradients)
         except (InvalidArgumentError, FailedPreconditionError):
-            raise  # embank.h: nothing was done. After all others, rows may have changed.
+            raise  # After these nothing was done (embank.h); after others rows may have changed.
         except BaseException:
             batch.mark_stepped()
             raise

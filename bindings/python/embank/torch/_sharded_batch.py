@@ -14,7 +14,7 @@ from . import _gradient
 from ._batch import MEAN, NONE, SQRT_N, Batch, Column, Gradients, Part, new_structs
 from ._rank_exchange import RankExchange
 
-BAD_GRADIENT, REFUSES = 1, 2  # marks of ranks
+BAD_GRADIENT, REFUSES = 1, 2  # what a rank says with its gradients; 0: nothing
 RUN = 32  # occurrences of a key whose gradients are summed before the sums are: arithmetic.md
 
 
@@ -250,14 +250,14 @@ class ShardedBatch(Batch):
         matrices = [self._table_gradients(name, request, gradients, divisor)
                     for name, request in zip(self.tables, self._requests)]
         is_bad = is_checked and not all(bool(matrix.isfinite().all()) for matrix in matrices)
-        mark = REFUSES if refusal is not None else BAD_GRADIENT * is_bad
+        mark = REFUSES if refusal is not None else BAD_GRADIENT if is_bad else 0
         *matrices, marks = self._exchanged(matrices, mark, is_answer=False)
         if refusal is not None:
             raise refusal
         if bool((marks == REFUSES).any()):
             raise FailedPreconditionError(f'rank {int(marks.argmax())} of {self.ranks.ranks} '
                                           'cannot step its rows, and its own exception says why; '
-                                          'no rank has stepped its rows')
+                                          'no rank has used these gradients')
         if bool(marks.any()):
             raise InvalidArgumentError(f'rank {int(marks.argmax())} of {self.ranks.ranks} has a '
                                        'gradient that is NaN or infinite; no rank has stepped its '

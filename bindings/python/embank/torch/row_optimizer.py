@@ -120,11 +120,11 @@ class RowOptimizer(torch.optim.Optimizer):
         has_factor = bool(norm.isfinite()) and bool(norm > 0)
         return keys, sums * (grad.detach().cpu() / norm) if has_factor else sums
 
-    def check_grads(self) -> None:
-        """Is for sharded modules: raises FailedPreconditionError if the grad of sums was removed.
-        """
-        for name in self._sums:
-            self._grad(name)
+    def check_grads(self, names: Iterable[str]) -> None:
+        """Raises FailedPreconditionError if a table of these has sums and lost their grad."""
+        for name in names:
+            if name in self._sums:
+                self._grad(name)
 
     def _grad(self, name: str) -> torch.Tensor:
         grad = self._parameter(name).grad

@@ -16,6 +16,7 @@ from . import collection, training_state
 from ._bag_input import bag_input
 from ._batch import Batch, Gradients
 from ._rank_exchange import RankExchange
+from ._row_module import set_rate
 from ._sharded_batch import ShardedBatch, table_columns
 
 REDUCTIONS = ('mean', 'sum')
@@ -68,7 +69,8 @@ class EmbeddingBagCollection(collection.EmbeddingBagCollection):
         def make() -> str:
             _check(store, reduction, options.get('device'))
             known = store.tables()
-            rates.update({name: store.table(name).learning_rate for name in known})
+            rates.update({name: store.table(name).learning_rate for name in known
+                          if isinstance(features, Mapping) and name in features})
             try:
                 claim(store, ranks)
                 super(EmbeddingBagCollection, self).__init__(store, features, **options)
@@ -79,12 +81,11 @@ class EmbeddingBagCollection(collection.EmbeddingBagCollection):
         try:
             check_equal(ranks.together(make))
         except Exception:
+            # super().__init__ has set rates before the ranks disagreed.
+            for name, rate in rates.items():
+                set_rate(store.table(name), rate)
             for name in made:
                 store.drop_table(name)
-            # A rank that was not refused alone has set the rates of tables that were there.
-            for name, rate in rates.items():
-                if store.table(name).learning_rate != rate:
-                    store.table(name).learning_rate = rate
             raise
         self._ranks, self._prefetch_ranks = ranks, prefetch_ranks
         self._tables = table_columns(self._columns)
@@ -123,7 +124,7 @@ class EmbeddingBagCollection(collection.EmbeddingBagCollection):
         refusal = None
         if is_deferred:
             try:
-                self._row_optimizer.check_grads()
+                self._row_optimizer.check_grads(self._tables)
             except FailedPreconditionError as error:
                 refusal = error
         owned = batch.owned_gradients(gradients, self._divisor, not is_deferred, refusal)
