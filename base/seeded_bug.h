@@ -130,7 +130,7 @@ enum class SeededBug {
 // Set before anything else, by the main function of the test.
 inline SeededBug seeded_bug = SeededBug::kNone;
 inline bool Seeded(SeededBug bug) { return bug == seeded_bug; }
-// Lets other threads run, so that they meet a mistake of a short moment on any number of cores.
+// Lets other threads run, on any number of cores, while a mistake that is soon over can be seen.
 inline void GiveSeededBugTime() {
   for (int times = 0; times < 1000; ++times) std::this_thread::yield();
 }

@@ -18,18 +18,12 @@ namespace {
 
 // AddressSanitizer makes a seed five times slower, ThreadSanitizer twenty times.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSeedsPerScale = 48;
+constexpr uint64_t kSeedsPerScale = 48, kShortFormDivisor = 1;
 #elif defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSeedsPerScale = 80;
+constexpr uint64_t kSeedsPerScale = 80, kShortFormDivisor = 1;
 #else
-constexpr uint64_t kSeedsPerScale = 500;
-#endif
-
-// Longer runs have the other half of the seeds, which took a minute of the short form.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-uint64_t SeedsDividedBy() { return 1; }
-#else
-uint64_t SeedsDividedBy() { return TestScale() == 1 ? 2 : 1; }
+// Half of them took a minute less of the short form: longer runs have all.
+constexpr uint64_t kSeedsPerScale = 500, kShortFormDivisor = 2;
 #endif
 
 // Events of stores that evict, compact, checkpoint and are opened again.
@@ -57,8 +51,8 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
   Events events;
   RandomRun::ExpectAll(&events);
   // The second run is for the tier that it adds.
-  const uint64_t seeds =
-      kSeedsPerScale * TestScale() / (WithPmem() || WithHbm() ? 4 : SeedsDividedBy());
+  const uint64_t divisor = TestScale() == 1 ? kShortFormDivisor : 1;
+  const uint64_t seeds = kSeedsPerScale * TestScale() / (WithPmem() || WithHbm() ? 4 : divisor);
   const bool are_all = RunSeeds("random_operations_test", seeds, &events, RunSeed);
   std::fputs(events.Table().c_str(), stdout);
   if (!are_all) return;

@@ -239,13 +239,20 @@ TEST(SeededBugs, AreAllHere) {
 #endif
 }
 
-// Tests of each program of suites: if the build itself is broken, all mistakes are "noticed".
+// In a build that is broken by itself, each test fails, and each mistake seems to be noticed.
 TEST(SeededBugs, WithoutOneSomeTestsPass) {
-  const Ended ended = RunSuites(SeededBug::kNone,
-                                "EvictedRows.*:LogRecord.*:Threads/PackedCalls.DoTheWork*:"
-                                "CheckpointFailures.AFailedSync*:NotFinite.*:"
-                                "LocalExchange.ARankThatSendsNothingComesToo");
-  EXPECT_TRUE(ended.passed) << ended.output;
+  for (const char* const suite : {
+           "EvictedRows",
+           "LogRecord",
+           "NotFinite",
+#ifdef EMBANK_HAS_TRAIN
+           "LocalExchange",
+#endif
+       }) {
+    const Ended ended = RunSuites(SeededBug::kNone, std::string(suite) + ".*");
+    EXPECT_TRUE(ended.passed) << ended.output;
+    EXPECT_EQ(ended.output.find("[  PASSED  ] 0 tests"), std::string::npos) << suite << " is gone";
+  }
 }
 
 TEST(SeededBugs, WithoutOneTheSuitesPass) {

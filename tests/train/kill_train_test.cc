@@ -331,8 +331,8 @@ TEST(KillTrain, AStoppedRunNeedsNoReaderOfItsOutput) {
   }
 }
 
-// Whether a run has made its second step of lines that were written after it was told to stop, for
-// which it may wait.
+// Whether a run has made its second step of lines that were written after it was told to stop. It
+// waits up to a second for them, and may also end without.
 bool ReadsLinesAfterTheSignal(const std::string& path) {
   PipedLog data(path + ".log");
   const Training run =

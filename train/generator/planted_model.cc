@@ -1,6 +1,7 @@
 #include "train/generator/planted_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -17,15 +18,18 @@ constexpr double kRootError = 1e-9;
 
 // Returns where an increasing function is zero: by the secant method between points of opposite
 // sign, and the Illinois rule, which halves the value at an end that has stayed. Points keep off
-// both ends, so that both close in on the zero. Without a zero, returns the end nearer to it.
+// both ends, so that both close in on the zero. Without a zero, returns the end whose value is
+// nearest to it.
 template <typename Function>
 double RootOf(const Function& function, double low, double high) {
   double below = function(low), above = function(high);
   if (below >= 0.0) return low;
   if (above <= 0.0) return high;
-  for (int stayed = 0; high - low > 2.0 * kRootError;) {
+  // Large doubles are not that near to each other: some of their last bits are the error then.
+  const double error = std::max(kRootError, 0x1p-50 * std::max(std::abs(low), std::abs(high)));
+  for (int stayed = 0; high - low > 2.0 * error;) {
     const double secant = low + (high - low) * (below / (below - above));
-    const double point = std::clamp(secant, low + kRootError, high - kRootError);
+    const double point = std::clamp(secant, low + error, high - error);
     const double value = function(point);
     if (value == 0.0) return point;
     if (value < 0.0) {

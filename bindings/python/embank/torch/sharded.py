@@ -82,10 +82,12 @@ class EmbeddingBagCollection(collection.EmbeddingBagCollection):
             check_equal(ranks.together(make))
         except Exception:
             # super().__init__ has set rates before the ranks disagreed.
-            for name, rate in rates.items():
-                set_rate(store.table(name), rate)
-            for name in made:
-                store.drop_table(name)
+            try:
+                for name, rate in rates.items():
+                    set_rate(store.table(name), rate)
+            finally:
+                for name in made:
+                    store.drop_table(name)
             raise
         self._ranks, self._prefetch_ranks = ranks, prefetch_ranks
         self._tables = table_columns(self._columns)
