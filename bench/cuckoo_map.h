@@ -2,6 +2,7 @@
 #ifndef EMBANK_BENCH_CUCKOO_MAP_H_
 #define EMBANK_BENCH_CUCKOO_MAP_H_
 
+#include <algorithm>
 #include <functional>
 #include <libcuckoo/cuckoohash_map.hh>
 #include <utility>
@@ -16,7 +17,8 @@ namespace embank {
 class CuckooMap {
  public:
   CuckooMap(uint32_t /*shard_bits*/, uint64_t rows_announced)
-      : map_(rows_announced > 0 ? rows_announced : libcuckoo::DEFAULT_SIZE, MixHash(),
+      // A smaller map fails if threads grow it (train/hybrid/sample_buffer.cc).
+      : map_(std::max<size_t>(rows_announced, libcuckoo::DEFAULT_SIZE), MixHash(),
              std::equal_to<Key>(), HugePageAllocator<Entry>(&counter_)) {}
 
   // Does nothing.

@@ -94,19 +94,26 @@ BENCHMARK(ProbeAllIds)->UseRealTime();
 
 // Counts parsed ids: all of them, or those of a sample of 5 % of the inputs.
 void CountIds(benchmark::State& state) {
-  const InputSample sample(state.range(0) == 1 ? kSampledShareDefault : 1.0, 1);
+  const bool is_sampled = state.range(0) == 1;
+  const InputSample sample(kSampledShareDefault, 1);
   uint64_t counted = 0;
   for (auto _ : state) {
     std::vector<IdCounts> counts(Inputs()[0].features.size());
-    std::vector<std::vector<Key>> ids(counts.size());
     uint64_t position = 0;
     for (const ClickBatch& batch : Inputs()) {
-      for (auto& of_feature : ids) of_feature.clear();
-      for (uint32_t input = 0; input < batch.samples; ++input) {
-        if (!sample.Has(position++)) continue;
-        for (size_t i = 0; i < counts.size(); ++i) ids[i].push_back(batch.features[i].ids[input]);
+      std::vector<uint32_t> sampled;
+      for (uint32_t i = 0; is_sampled && i < batch.samples; ++i) {
+        if (sample.Has(position++)) sampled.push_back(i);
       }
-      for (size_t i = 0; i < counts.size(); ++i) counts[i].Add(ids[i]);
+      for (size_t i = 0; i < counts.size(); ++i) {
+        if (is_sampled) {
+          std::vector<Key> ids;
+          batch.features[i].AppendIdsOf(sampled, &ids);
+          counts[i].Add(ids);
+        } else {
+          counts[i].Add(batch.features[i].ids);
+        }
+      }
     }
     counted = counts[0].occurrences();
   }

@@ -104,7 +104,7 @@ TEST(IdCounts, CountsExactlyFromAnyNumberOfThreads) {
   constexpr uint32_t kParts = 16;
   constexpr size_t kPart = 5'000;
   std::vector<Key> ids(kParts * kPart);
-  ZipfSampler::Create(3'000, 1.05, 1)->Ranks(0, ids);
+  ZipfSampler::Create(50'000, 1.05, 1)->Ranks(0, ids);
   std::map<Key, uint32_t> counts;
   for (const Key id : ids) ++counts[id];
   std::vector<IdCount> expected;

@@ -409,9 +409,9 @@ class KeptMessages final : public Transport {
 };
 
 TEST(RoleProtocol, OneOfSeveralCallsTakesASample) {
-  constexpr uint64_t kSamples = 20'000;
+  constexpr uint64_t kSamples = 300'000;  // beyond the first size of the map
   constexpr uint64_t kThreads = 4;
-  SampleBuffer buffer(16);
+  SampleBuffer buffer;
   std::array<uint64_t, kThreads> taken = {}, wrong = {};
   OnThreads(kThreads, [&](uint64_t thread) {
     for (SampleId id = thread; id < kSamples; id += kThreads) {

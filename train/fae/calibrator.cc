@@ -141,10 +141,7 @@ class LogCounts {
       const uint32_t table = table_of_column_[column];
       if (!all_.empty()) all_[table].Add(feature.ids);
       std::vector<Key> ids;
-      for (const uint32_t sample : sampled) {
-        const std::span<const Key> of_sample = feature.OfSample(sample);
-        ids.insert(ids.end(), of_sample.begin(), of_sample.end());
-      }
+      feature.AppendIdsOf(sampled, &ids);
       sampled_[table].Add(ids);
     });
     executor_->ParallelFor(static_cast<uint32_t>(small_.size()), [&](uint32_t table) {

@@ -23,7 +23,6 @@ EmbeddingWorker::EmbeddingWorker(uint16_t number, const RolePlan& plan, SliceRow
       rows_(rows),
       clock_(clock),
       sample_ids_(number),
-      buffer_(plan.buffer_samples),
       window_(
           {.begin = number,
            .stride = plan.embedding_workers,

@@ -39,7 +39,6 @@ NnWorker::NnWorker(uint16_t number, const RolePlan& plan, std::vector<PooledFeat
       features_(std::move(features)),
       work_(work),
       clock_(clock),
-      buffer_(plan.buffer_samples),
       window_({.begin = number * plan.slices_of_nn_worker(),
                .stride = 1,
                .count = plan.slices_of_nn_worker()},

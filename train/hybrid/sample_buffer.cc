@@ -1,6 +1,5 @@
 #include "train/hybrid/sample_buffer.h"
 
-#include <algorithm>
 #include <atomic>
 #include <libcuckoo/cuckoohash_map.hh>
 
@@ -10,8 +9,10 @@
 namespace embank {
 namespace {
 
-// The map grows beyond it.
-constexpr uint64_t kReservedMax = uint64_t{1} << 16;
+// The least with all of libcuckoo's 65,536 locks, one for each bucket of four. A map that begins
+// smaller adds locks as it grows, and a thread that holds one of the former locks may then read
+// buckets that are moved by another: libcuckoo 0.3.1 fails within seconds.
+constexpr size_t kCapacity = size_t{4} << 16;
 
 }  // namespace
 
@@ -20,15 +21,11 @@ struct SampleBuffer::Map {
     size_t operator()(SampleId id) const { return Mix(id); }
   };
 
-  explicit Map(uint64_t reserved) : places(reserved) {}
-
-  libcuckoo::cuckoohash_map<SampleId, SamplePlace, MixHash> places;
+  libcuckoo::cuckoohash_map<SampleId, SamplePlace, MixHash> places{kCapacity};
   std::atomic<uint64_t> samples{0};
 };
 
-SampleBuffer::SampleBuffer(uint64_t samples)
-    : map_(std::make_unique<Map>(std::min(samples, kReservedMax))) {}
-
+SampleBuffer::SampleBuffer() : map_(std::make_unique<Map>()) {}
 SampleBuffer::~SampleBuffer() = default;
 
 void SampleBuffer::Insert(SampleId id, const SamplePlace& place) {

@@ -1,5 +1,5 @@
-// The samples that a worker waits for, by id: a concurrent map. The windows of workers are its
-// limit (slice_window.h).
+// The samples that a worker waits for, by id: a concurrent map. It has 13 MB for up to some 262,000
+// samples, and grows; the windows of workers are its limit (slice_window.h).
 #ifndef EMBANK_TRAIN_HYBRID_SAMPLE_BUFFER_H_
 #define EMBANK_TRAIN_HYBRID_SAMPLE_BUFFER_H_
 
@@ -21,8 +21,7 @@ struct SamplePlace {
 // Thread-safe.
 class SampleBuffer {
  public:
-  // The samples that it has memory for at once; it grows.
-  explicit SampleBuffer(uint64_t samples);
+  SampleBuffer();
   ~SampleBuffer();
 
   // Adds a sample. Stops the process if the id is there already.

@@ -38,9 +38,9 @@ class IdCounts {
   std::vector<IdCount> Entries() const;
 
  private:
-  struct Map;
+  class Shard;
 
-  std::unique_ptr<Map> map_;
+  std::unique_ptr<Shard[]> shards_;
 };
 
 }  // namespace embank

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -48,6 +49,18 @@ void AppendPart(const std::vector<Number>& from, size_t begin, size_t end,
 }
 
 }  // namespace
+
+void FeatureIds::AppendIdsOf(std::span<const uint32_t> samples,
+                             std::vector<uint64_t>* appended) const {
+  if (offsets.empty()) {
+    std::ranges::transform(samples, std::back_inserter(*appended),
+                           [&](uint32_t sample) { return ids[sample]; });
+    return;
+  }
+  for (const uint32_t sample : samples) {
+    AppendPart(ids, offsets[sample], offsets[sample + 1], appended);
+  }
+}
 
 void AppendRow(const ClickRow& row, ClickBatch* batch) {
   ++batch->samples;

@@ -47,6 +47,8 @@ struct FeatureIds {
     if (offsets.empty()) return std::span(ids).subspan(sample, 1);
     return std::span(ids).subspan(offsets[sample], offsets[sample + 1] - offsets[sample]);
   }
+  // Appends the ids of some samples, in their order.
+  void AppendIdsOf(std::span<const uint32_t> samples, std::vector<uint64_t>* appended) const;
 };
 
 struct ClickBatch {
