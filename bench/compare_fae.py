@@ -21,7 +21,7 @@ import tempfile
 
 PARTS = ('estimate', 'kernels', 'parity', 'link', 'sizes', 'models')
 PARITY_BAR, HOT_ONLY_BAR, BYTES_BAR, LINK_BAR = 0.002, 0.005, 0.65, 2.0
-COUNTING_BAR, THREADS_BAR = 15.0, 1.7
+COUNTING_BAR, THREADS_BAR = 15.0, 1.7  # decision 0059 says what bounds the first
 HOT_SHARE = 0.75
 DENSE_RATE = 0.005  # of 0.03, 0.005 and 0.0005 the one with the best AUC of a uniform shuffle
 LINK = '12,10'  # GB/s of PCIe 3.0 x16, and microseconds of a transfer

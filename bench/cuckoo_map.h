@@ -17,7 +17,7 @@ namespace embank {
 class CuckooMap {
  public:
   CuckooMap(uint32_t /*shard_bits*/, uint64_t rows_announced)
-      // A smaller map fails if threads grow it (train/hybrid/sample_buffer.cc).
+      // A smaller map fails if threads grow it (docs/decisions/0059).
       : map_(std::max<size_t>(rows_announced, libcuckoo::DEFAULT_SIZE), MixHash(),
              std::equal_to<Key>(), HugePageAllocator<Entry>(&counter_)) {}
 

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "bindings/c/embank.h"
 #include "bindings/c/handles.h"
 #include "tests/support/c_api.h"
+#include "tests/support/files_below.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
 
@@ -51,8 +51,7 @@ embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store
 std::map<std::string, std::string> FilesOf(const std::string& path) {
   std::map<std::string, std::string> files;
   for (const auto& file : std::filesystem::directory_iterator(path)) {
-    std::ifstream bytes(file.path(), std::ios::binary);
-    files[file.path().filename()] = std::string(std::istreambuf_iterator<char>(bytes), {});
+    files[file.path().filename()] = BytesOf(file.path());
   }
   return files;
 }

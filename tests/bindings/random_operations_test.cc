@@ -18,12 +18,12 @@ namespace {
 
 // AddressSanitizer makes a seed five times slower, ThreadSanitizer twenty times.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSeedsPerScale = 48, kShortFormDivisor = 1;
+constexpr uint64_t kSeedsPerScale = 48, kDivisorAtScaleOne = 1;
 #elif defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSeedsPerScale = 80, kShortFormDivisor = 1;
+constexpr uint64_t kSeedsPerScale = 80, kDivisorAtScaleOne = 1;
 #else
-// Half of them took a minute less of the short form: longer runs have all.
-constexpr uint64_t kSeedsPerScale = 500, kShortFormDivisor = 2;
+// At a scale of 1, half of them, which takes a minute less; nightly runs have all.
+constexpr uint64_t kSeedsPerScale = 500, kDivisorAtScaleOne = 2;
 #endif
 
 // Events of stores that evict, compact, checkpoint and are opened again.
@@ -51,7 +51,7 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
   Events events;
   RandomRun::ExpectAll(&events);
   // The second run is for the tier that it adds.
-  const uint64_t divisor = TestScale() == 1 ? kShortFormDivisor : 1;
+  const uint64_t divisor = TestScale() == 1 ? kDivisorAtScaleOne : 1;
   const uint64_t seeds = kSeedsPerScale * TestScale() / (WithPmem() || WithHbm() ? 4 : divisor);
   const bool are_all = RunSeeds("random_operations_test", seeds, &events, RunSeed);
   std::fputs(events.Table().c_str(), stdout);

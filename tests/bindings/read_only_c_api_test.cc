@@ -7,7 +7,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -19,6 +18,7 @@
 #include "bindings/c/embank.hpp"
 #include "bindings/c/handles.h"
 #include "tests/support/c_api.h"
+#include "tests/support/files_below.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
@@ -49,15 +49,6 @@ embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store
   const Status status = OpenStoreIn(&options, std::move(environment), &opened);
   store->reset(opened);
   return static_cast<embank_status>(status.code());
-}
-
-std::map<std::string, std::string> FilesOf(const std::string& path) {
-  std::map<std::string, std::string> files;
-  for (const auto& file : std::filesystem::directory_iterator(path)) {
-    std::ifstream bytes(file.path(), std::ios::binary);
-    files[file.path()] = std::string(std::istreambuf_iterator<char>(bytes), {});
-  }
-  return files;
 }
 
 // A child process that opens a path, says how that went, and has it open until it is killed.
@@ -133,7 +124,7 @@ class ReadOnlyCApi : public testing::Test {
 
 TEST_F(ReadOnlyCApi, AnswersAsTheOracleAndLeavesAllFilesAsTheyAre) {
   Make(kManyRows);
-  const auto before = FilesOf(path_);
+  const auto before = BytesBelow(path_);
   StorePtr store;
   ASSERT_EQ(OpenSmall(path_, EMBANK_OPEN_READ_ONLY, &store), EMBANK_OK);
   ASSERT_NO_FATAL_FAILURE(ExpectIsTheCheckpoint(store.get()));
@@ -172,12 +163,12 @@ TEST_F(ReadOnlyCApi, AnswersAsTheOracleAndLeavesAllFilesAsTheyAre) {
   EXPECT_THAT(Metrics(store.get()), HasSubstr("embank_checkpoints_total 0\n"));
   EXPECT_GT(JsonNumber(MemoryReport(store.get()), "live"), 0);
   store.reset();
-  EXPECT_TRUE(FilesOf(path_) == before);
+  EXPECT_TRUE(BytesBelow(path_) == before);
 }
 
 TEST_F(ReadOnlyCApi, EveryCallThatChangesIsRefused) {
   Make(kRows);
-  const auto before = FilesOf(path_);
+  const auto before = BytesBelow(path_);
   StorePtr store;
   ASSERT_EQ(OpenSmall(path_, EMBANK_OPEN_READ_ONLY, &store), EMBANK_OK);
   embank_table* table = nullptr;
@@ -217,7 +208,7 @@ TEST_F(ReadOnlyCApi, EveryCallThatChangesIsRefused) {
   EXPECT_EQ(embank_upsert(table, nullptr, 4, values.data(), 0, out), EMBANK_INVALID_ARGUMENT);
   ASSERT_NO_FATAL_FAILURE(ExpectIsTheCheckpoint(store.get()));
   store.reset();
-  EXPECT_TRUE(FilesOf(path_) == before);
+  EXPECT_TRUE(BytesBelow(path_) == before);
   // The learning rate has not changed either: the next step is as if there had been no call.
   ASSERT_EQ(OpenSmall(path_, 0, &store), EMBANK_OK);
   ASSERT_EQ(embank_table_open(store.get(), "t", &table), EMBANK_OK);
@@ -303,7 +294,7 @@ TEST_F(ReadOnlyCApi, NeedsNoPermissionToWrite) {
 
 TEST_F(ReadOnlyCApi, ExportsFromAReader) {
   Make(kRows);
-  const auto before = FilesOf(path_);
+  const auto before = BytesBelow(path_);
   StorePtr store;
   ASSERT_EQ(OpenSmall(path_, EMBANK_OPEN_READ_ONLY, &store), EMBANK_OK);
   const std::string copy = scratch_.path() + "/copy";
@@ -312,7 +303,7 @@ TEST_F(ReadOnlyCApi, ExportsFromAReader) {
   StorePtr exported;
   ASSERT_EQ(OpenSmall(copy, 0, &exported), EMBANK_OK);
   ASSERT_NO_FATAL_FAILURE(ExpectIsTheCheckpoint(exported.get()));
-  EXPECT_TRUE(FilesOf(path_) == before);
+  EXPECT_TRUE(BytesBelow(path_) == before);
 }
 
 TEST_F(ReadOnlyCApi, OpensByTheCppHeader) {
@@ -367,7 +358,7 @@ void LookUp(embank_table* table, const std::vector<uint64_t>& keys, int times) {
 // Rows come to device memory and leave it, and nothing is written for them.
 TEST_F(ReadOnlyCApi, HotRowsAreInDeviceMemory) {
   Make(kManyRows);
-  const std::map<std::string, std::string> before = FilesOf(path_);
+  const std::map<std::string, std::string> before = BytesBelow(path_);
   {
     StorePtr store;
     StorePtr second;
@@ -399,7 +390,7 @@ TEST_F(ReadOnlyCApi, HotRowsAreInDeviceMemory) {
               EMBANK_FAILED_PRECONDITION);
     ASSERT_NO_FATAL_FAILURE(ExpectIsTheCheckpoint(second.get()));
   }
-  EXPECT_TRUE(FilesOf(path_) == before);
+  EXPECT_TRUE(BytesBelow(path_) == before);
 }
 
 }  // namespace

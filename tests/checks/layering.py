@@ -84,7 +84,7 @@ FOREIGN = {
     r'zlib\.h': (r'train/bytes/gzip_source\.cc',),
     r'zstd\.h': (r'train/bytes/zstd_source\.cc',),
     r'rocksdb/.*': (r'bench/\w*_engine\.cc', r'bench/\w*_cache\.cc'),
-    r'libcuckoo/.*': (r'train/hybrid/sample_buffer\.cc', r'bench/\w*\.(h|cc)'),
+    r'libcuckoo/.*': (r'bench/\w*\.(h|cc)',),
     r'jemalloc/.*': (r'bench/\w*\.cc',),
     r'(x|i|e|t|p|s|n)mmintrin\.h|immintrin\.h|x86intrin\.h|arm_neon\.h': (
         r'store/index/tag_match\.cc', r'bench/kernels/tagged_index\.h',),

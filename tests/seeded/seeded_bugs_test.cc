@@ -246,7 +246,7 @@ TEST(SeededBugs, WithoutOneSomeTestsPass) {
            "LogRecord",
            "NotFinite",
 #ifdef EMBANK_HAS_TRAIN
-           "LocalExchange",
+           "UniquePartition",
 #endif
        }) {
     const Ended ended = RunSuites(SeededBug::kNone, std::string(suite) + ".*");

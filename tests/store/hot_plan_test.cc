@@ -142,9 +142,15 @@ std::string Difference(const HotPlan& plan, const OraclePlan& expected) {
   return "";
 }
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kSeeds = 1500;
+#else
+constexpr uint64_t kSeeds = 6000;
+#endif
+
 TEST(HotPlan, IsThatOfAPlainSort) {
   test::Events events;
-  test::RunSeeds("hot_plan_test", 6000, &events, [](uint64_t seed, test::Events*) -> std::string {
+  test::RunSeeds("hot_plan_test", kSeeds, &events, [](uint64_t seed, test::Events*) -> std::string {
     Random random(seed);
     Rows rows = RandomRows(&random);
     const uint64_t budget_bytes = RandomBudget(rows, &random);

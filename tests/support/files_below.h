@@ -4,19 +4,25 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 
 namespace embank::test {
 
+// The bytes of a file, in one read: tests read many megabytes, and are not optimised.
+inline std::string BytesOf(const std::filesystem::path& path) {
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(file.gcount()));
+  return bytes;
+}
+
 // The bytes of all files below a directory, by their paths.
 inline std::map<std::string, std::string> BytesBelow(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path()] = {std::istreambuf_iterator<char>(file), {}};
+    if (entry.is_regular_file()) files[entry.path()] = BytesOf(entry.path());
   }
   return files;
 }

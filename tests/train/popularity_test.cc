@@ -22,6 +22,7 @@
 #include "train/popularity/id_counts.h"
 #include "train/popularity/sample.h"
 #include "train/popularity/student_t.h"
+#include "train/samples/click_batch.h"
 
 namespace embank::test::popularity_test {
 namespace {
@@ -100,6 +101,22 @@ TEST(InputSample, IsAPartOfALargerOneAndDiffersBySeed) {
   EXPECT_NEAR(common, 250, 4 * std::sqrt(250)) << "0.05 x 0.05 of 100,000 in both";
 }
 
+TEST(FeatureIds, AreThoseOfSomeSamples) {
+  const FeatureIds one_each = {.ids = {5, 6, 7}, .offsets = {}, .weights = {}};
+  const FeatureIds bags = {.ids = {5, 6, 7}, .offsets = {0, 2, 2, 3}, .weights = {}};
+  for (const FeatureIds& feature : {one_each, bags}) {
+    for (const std::vector<uint32_t>& samples :
+         std::vector<std::vector<uint32_t>>{{}, {0}, {1}, {2, 0, 1, 0, 0}}) {
+      std::vector<uint64_t> appended = {1}, expected = {1};
+      feature.AppendIdsOf(samples, &appended);
+      for (const uint32_t sample : samples) {
+        for (const uint64_t id : feature.OfSample(sample)) expected.push_back(id);
+      }
+      EXPECT_EQ(appended, expected);
+    }
+  }
+}
+
 TEST(IdCounts, CountsExactlyFromAnyNumberOfThreads) {
   constexpr uint32_t kParts = 16;
   constexpr size_t kPart = 5'000;
@@ -107,16 +124,24 @@ TEST(IdCounts, CountsExactlyFromAnyNumberOfThreads) {
   ZipfSampler::Create(50'000, 1.05, 1)->Ranks(0, ids);
   std::map<Key, uint32_t> counts;
   for (const Key id : ids) ++counts[id];
+  // Empty slots have the id 0, and an empty field the id ~0.
+  const std::vector<Key> equal_ids(2'000, kMissingId);
+  counts[0] += 1;
+  counts[kMissingId] += 2'000;
   std::vector<IdCount> expected;
   for (const auto& [id, count] : counts) expected.push_back({id, count});
 
   for (const uint32_t threads : {1, 2, 4}) {
     IdCounts counted;
+    EXPECT_EQ(counted.Entries(), std::vector<IdCount>());
+    counted.Add({});
+    counted.Add(std::vector<Key>{0});
     const std::unique_ptr<Executor> executor = MakeThreadPool(threads);
     executor->ParallelFor(
         kParts, [&](uint32_t part) { counted.Add(std::span(ids).subspan(part * kPart, kPart)); });
+    counted.Add(equal_ids);
     EXPECT_EQ(counted.Entries(), expected) << threads << " threads";
-    EXPECT_EQ(counted.occurrences(), ids.size());
+    EXPECT_EQ(counted.occurrences(), ids.size() + 2'001);
     EXPECT_EQ(counted.size(), expected.size());
   }
 }

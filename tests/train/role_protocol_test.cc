@@ -14,7 +14,6 @@
 #include "tests/support/environment.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/random.h"
-#include "tests/support/threads.h"
 #include "tests/train/role_scene.h"
 #include "train/hybrid/embedding_worker.h"
 #include "train/hybrid/loader.h"
@@ -408,31 +407,20 @@ class KeptMessages final : public Transport {
   void Deliver(Message message) override { messages.push_back(std::move(message)); }
 };
 
-TEST(RoleProtocol, OneOfSeveralCallsTakesASample) {
-  constexpr uint64_t kSamples = 300'000;  // beyond the first size of the map
-  constexpr uint64_t kThreads = 4;
+TEST(RoleProtocol, ASampleIsTakenOnce) {
+  constexpr uint64_t kSamples = 1'000;
   SampleBuffer buffer;
-  std::array<uint64_t, kThreads> taken = {}, wrong = {};
-  OnThreads(kThreads, [&](uint64_t thread) {
-    for (SampleId id = thread; id < kSamples; id += kThreads) {
-      buffer.Insert(id, {{id, 1}, static_cast<uint32_t>(id)});
-    }
-    // Each thread takes the samples of all, some of which are still to come.
-    for (SampleId id = 0; id < kSamples; ++id) {
-      const std::optional<SamplePlace> place = buffer.Take(id);
-      if (!place) continue;
-      ++taken[thread];
-      wrong[thread] += place->key.batch != id || place->place != id;
-    }
-  });
-  uint64_t all = buffer.samples();
-  for (uint64_t thread = 0; thread < kThreads; ++thread) {
-    all += taken[thread];
-    EXPECT_EQ(wrong[thread], 0u);
+  for (SampleId id = 0; id < kSamples; ++id)
+    buffer.Insert(id, {{id, 1}, static_cast<uint32_t>(id)});
+  EXPECT_EQ(buffer.samples(), kSamples);
+  EXPECT_FALSE(buffer.Find(kSamples));
+  for (SampleId id = 0; id < kSamples; ++id) {
+    const std::optional<SamplePlace> found = buffer.Find(id), taken = buffer.Take(id);
+    ASSERT_TRUE(found && taken);
+    EXPECT_TRUE(taken->key.batch == id && taken->place == id && found->place == id);
+    EXPECT_FALSE(buffer.Take(id));
+    EXPECT_EQ(buffer.samples(), kSamples - 1 - id);
   }
-  EXPECT_EQ(all, kSamples);
-  for (SampleId id = 0; id < kSamples; ++id) buffer.Take(id);
-  EXPECT_EQ(buffer.samples(), 0u);
 }
 
 TEST(RoleProtocol, ABatchThatComesTooEarlyIsRefused) {

@@ -12,8 +12,9 @@ namespace {
 
 constexpr double kDenseWeight = 0.25;
 constexpr double kLogitMax = 24.0;  // a click for sure, but for 4e-11
-// Roots are within this of the true ones. As a bias it changes a probability by a quarter of it at
-// most, and as a scale by that times a score.
+// Roots are within this of the true ones, but for those beyond some 10^6, whose doubles are that
+// far apart. As a bias it changes a probability by a quarter of it at most, and as a scale by that
+// times a score.
 constexpr double kRootError = 1e-9;
 
 // Returns where an increasing function is zero: by the secant method between points of opposite

@@ -1,12 +1,13 @@
-// The samples that a worker waits for, by id: a concurrent map. It has 13 MB for up to some 262,000
-// samples, and grows; the windows of workers are its limit (slice_window.h).
+// The samples that a worker waits for, by id. The windows of workers are its limit
+// (slice_window.h).
 #ifndef EMBANK_TRAIN_HYBRID_SAMPLE_BUFFER_H_
 #define EMBANK_TRAIN_HYBRID_SAMPLE_BUFFER_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <unordered_map>
 
+#include "base/hash.h"
 #include "train/hybrid/sample_id.h"
 #include "train/roles/role_plan.h"
 
@@ -18,25 +19,24 @@ struct SamplePlace {
   uint32_t place = 0;
 };
 
-// Thread-safe.
+// One thread, as its worker.
 class SampleBuffer {
  public:
-  SampleBuffer();
-  ~SampleBuffer();
-
   // Adds a sample. Stops the process if the id is there already.
   void Insert(SampleId id, const SamplePlace& place);
   std::optional<SamplePlace> Find(SampleId id) const;
-  // Removes a sample, and returns its place if it was there: one of several calls gets it.
+  // Removes a sample, and returns its place if it was there.
   std::optional<SamplePlace> Take(SampleId id);
 
   // The number of samples.
-  uint64_t samples() const;
+  uint64_t samples() const { return places_.size(); }
 
  private:
-  struct Map;
+  struct MixHash {
+    size_t operator()(SampleId id) const { return Mix(id); }
+  };
 
-  const std::unique_ptr<Map> map_;
+  std::unordered_map<SampleId, SamplePlace, MixHash> places_;
 };
 
 }  // namespace embank

@@ -12,7 +12,7 @@
 namespace embank {
 namespace {
 
-// Threads that count the same table at the same time meet in one of 16 at 1 in 16.
+// Few threads count one table at the same time: as many as features share it.
 constexpr uint32_t kShardBits = 4;
 constexpr size_t kShards = size_t{1} << kShardBits;
 // Ids that are sorted by shard at once: 64 for each shard, whose lines are fetched together.
