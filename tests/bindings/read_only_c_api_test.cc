@@ -8,7 +8,6 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>

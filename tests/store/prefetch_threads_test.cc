@@ -2,8 +2,10 @@
 // checkpoints.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "store/batch/gradients.h"

@@ -2,16 +2,21 @@
 #ifndef EMBANK_TESTS_SUPPORT_FILES_BELOW_H_
 #define EMBANK_TESTS_SUPPORT_FILES_BELOW_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
 
 namespace embank::test {
 
-// The bytes of a file, in one read: tests read many megabytes, and are not optimised.
+// The bytes of a file; none: it is gone, as a segment may be while a store is open. In one read:
+// tests read many megabytes, and are not optimised.
 inline std::string BytesOf(const std::filesystem::path& path) {
-  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  std::string bytes(error ? 0 : size, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(static_cast<size_t>(file.gcount()));

@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kDenseWeight = 0.25;
 constexpr double kLogitMax = 24.0;  // a click for sure, but for 4e-11
-// Roots are within this of the true ones, but for those beyond some 10^6, whose doubles are that
-// far apart. As a bias it changes a probability by a quarter of it at most, and as a scale by that
-// times a score.
+// Roots are within this of the true ones, if they are looked for between numbers below some 10^6.
+// As a bias it changes a probability by a quarter of it at most, and as a scale by that times a
+// score.
 constexpr double kRootError = 1e-9;
 
 // Returns where an increasing function is zero: by the secant method between points of opposite
@@ -26,7 +26,7 @@ double RootOf(const Function& function, double low, double high) {
   double below = function(low), above = function(high);
   if (below >= 0.0) return low;
   if (above <= 0.0) return high;
-  // Large doubles are not that near to each other: some of their last bits are the error then.
+  // Beyond, doubles are not that near to each other: some of their last bits are the error then.
   const double error = std::max(kRootError, 0x1p-50 * std::max(std::abs(low), std::abs(high)));
   for (int stayed = 0; high - low > 2.0 * error;) {
     const double secant = low + (high - low) * (below / (below - above));

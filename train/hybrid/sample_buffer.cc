@@ -14,9 +14,8 @@ std::optional<SamplePlace> SampleBuffer::Find(SampleId id) const {
 }
 
 std::optional<SamplePlace> SampleBuffer::Take(SampleId id) {
-  const std::optional<SamplePlace> taken = Find(id);
-  if (taken) places_.erase(id);
-  return taken;
+  const auto node = places_.extract(id);
+  return node ? std::optional(node.mapped()) : std::nullopt;
 }
 
 }  // namespace embank

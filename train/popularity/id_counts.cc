@@ -12,7 +12,7 @@
 namespace embank {
 namespace {
 
-// Few threads count one table at the same time: as many as features share it.
+// Few threads count one table at the same time: at most as many as features share it.
 constexpr uint32_t kShardBits = 4;
 constexpr size_t kShards = size_t{1} << kShardBits;
 // Ids that are sorted by shard at once: 64 for each shard, whose lines are fetched together.
@@ -77,7 +77,7 @@ class IdCounts::Shard {
   }
 
   mutable Mutex mutex_;
-  std::vector<IdCount> slots_ EMBANK_GUARDED_BY(mutex_);  // a power of two; half are empty
+  std::vector<IdCount> slots_ EMBANK_GUARDED_BY(mutex_);  // a power of two; at least half are empty
   uint64_t size_ EMBANK_GUARDED_BY(mutex_) = 0;
   uint64_t occurrences_ EMBANK_GUARDED_BY(mutex_) = 0;
 };
