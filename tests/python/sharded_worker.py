@@ -2,6 +2,8 @@
 
 Each rank makes the batches of all ranks, and trains a collection of one process with all of them.
 """
+import contextlib
+import functools
 import itertools
 import os
 import signal
@@ -14,6 +16,7 @@ from unittest import mock
 import embank
 import numpy as np
 from torch_rows import KEYS, VERSION, Jagged, close, flat, modules, rows_of, torch
+from twin_tensors import CUDA, TwinMemory, plain, tensors_in
 
 dist, sharded = torch.distributed, modules.sharded
 DIM, STEPS = 4, 4
@@ -21,6 +24,7 @@ BAGS = ((5, 4, 0, 1), (0, 6, 0, 70), (3, 0, 0, 2))  # of each rank, in each step
 MODES = {'one': 'sum', 'sum': 'sum', 'mean': 'mean', 'root': 'sqrtn', 'same': 'mean'}
 WEIGHTED = {'sum': 'sum', 'mean': 'mean', 'same': 'sum'}
 PADDING = 5
+COLLECTIVES = ('all_to_all_single', 'all_reduce')  # those that rows are exchanged with
 # name, features, whether there are weights, whether the batch is jagged, options
 CASES = (
     ('dict', MODES, False, False, {'reduction': 'mean'}),
@@ -433,6 +437,37 @@ class Refused(Case):
         plain = embank.Store(seed=1)
         plain.table('old', dim=2).lookup(np.arange(3))
         self.assert_refused('has rows of table old and is of no rank', store=plain)
+
+
+class Nccl(Case):
+    @contextlib.contextmanager
+    def said(self):
+        """Has gloo say that it is NCCL, and refuse tensors of the CPU; yields what was called."""
+        def on_cuda(name, run, *arguments, group):
+            tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
+            self.assertEqual({one.device for one in tensors}, {CUDA})
+            called.add(name)
+            run(*map(plain, tensors), *arguments[len(tensors):], group=group)
+
+        called, runs = set(), {name: functools.partial(on_cuda, name, getattr(dist, name))
+                               for name in COLLECTIVES}
+        with tensors_in(TwinMemory(embank.Store(hbm_bytes='1MiB'))), \
+                mock.patch.multiple(dist, get_backend=lambda group: 'nccl', **runs), \
+                mock.patch.object(torch.cuda, 'current_device', lambda: CUDA.index):
+            yield called
+
+    def test_tensors_are_on_the_current_device_and_have_the_bits_of_gloo(self):
+        found = []
+        for said in (contextlib.nullcontext(), self.said()):
+            with said as called:
+                mine, whole = self.pair(MODES, reduction='sum')
+                rows = modules.RowOptimizer(mine, deferred=True)
+                outputs, _ = self.train(mine, whole, self.bags(MODES, 0, False))
+                rows.step()
+            found.append([*outputs.values(), *map(rows_of, mine.tables.values())])
+        self.assertEqual(called, set(COLLECTIVES))
+        for ours, theirs in zip(*found):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 class Saved(Case):
