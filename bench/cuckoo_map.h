@@ -1,4 +1,4 @@
-// libcuckoo's map for the peer engine. No other file names libcuckoo.
+// libcuckoo's map for the peer engine. No other file includes libcuckoo.
 #ifndef EMBANK_BENCH_CUCKOO_MAP_H_
 #define EMBANK_BENCH_CUCKOO_MAP_H_
 

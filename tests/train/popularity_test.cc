@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -143,6 +144,41 @@ TEST(IdCounts, CountsExactlyFromAnyNumberOfThreads) {
     EXPECT_EQ(counted.Entries(), expected) << threads << " threads";
     EXPECT_EQ(counted.occurrences(), ids.size() + 2'001);
     EXPECT_EQ(counted.size(), expected.size());
+  }
+}
+
+// Ids [0, ids), each of them `times` times in sequence.
+std::vector<Key> RepeatedIds(uint64_t ids, uint64_t times) {
+  std::vector<Key> repeated(ids * times);
+  for (size_t i = 0; i < repeated.size(); ++i) repeated[i] = i / times;
+  return repeated;
+}
+
+TEST(IdCounts, TakeNoMemoryForRepeatedIds) {
+  struct Case {
+    uint64_t ids;
+    uint64_t times;
+    uint64_t added_at_once;
+  };
+  for (const auto& [ids, times, added_at_once] : std::vector<Case>{{0, 0, 1},
+                                                                   {1, 1, 1},
+                                                                   {1, 1'024, 1'024},
+                                                                   {1, 100'000, 100'000},
+                                                                   {2, 1'000, 2'000},
+                                                                   {17, 1'024, 1'024},
+                                                                   {500, 3, 1},
+                                                                   {1'000, 100, 100'000},
+                                                                   {70'000, 2, 140'000}}) {
+    IdCounts counted;
+    const std::vector<Key> all = RepeatedIds(ids, times);
+    for (size_t i = 0; i < all.size(); i += added_at_once) {
+      counted.Add(std::span(all).subspan(i, std::min(added_at_once, all.size() - i)));
+      const uint64_t shards = std::min<uint64_t>(counted.size(), 16);
+      EXPECT_LE(counted.memory_bytes(), 64 * counted.size() + 8'192 * shards)
+          << ids << " ids, " << i << " added";
+    }
+    EXPECT_EQ(counted.size(), ids);
+    EXPECT_GE(counted.memory_bytes(), ids * sizeof(IdCount));
   }
 }
 

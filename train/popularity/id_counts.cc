@@ -17,6 +17,9 @@ constexpr uint32_t kShardBits = 4;
 constexpr size_t kShards = size_t{1} << kShardBits;
 // Ids that are sorted by shard at once: 64 for each shard, whose lines are fetched together.
 constexpr size_t kBlock = kShards * 64;
+// A shard grows for so many ids at once. They may all be one id, and where ids repeat a shard gets
+// more of a block.
+constexpr size_t kGroup = 128;
 
 struct HashedId {
   Key id;
@@ -33,13 +36,8 @@ class IdCounts::Shard {
   void Add(std::span<const HashedId> ids) EMBANK_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     occurrences_ += ids.size();
-    if (const size_t most = (size_ + ids.size()) * 2; most > slots_.size()) Grow(most);
-    for (const HashedId& id : ids) __builtin_prefetch(&slots_[id.hash & (slots_.size() - 1)]);
-    for (const HashedId& id : ids) {
-      IdCount& slot = SlotOf(id);
-      size_ += slot.count == 0 ? 1 : 0;
-      slot.id = id.id;
-      slot.count += slot.count < UINT32_MAX ? 1 : 0;
+    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
+      AddGroup(ids.subspan(begin, std::min(kGroup, ids.size() - begin)));
     }
   }
 
@@ -56,9 +54,24 @@ class IdCounts::Shard {
     MutexLock lock(&mutex_);
     return size_;
   }
+  uint64_t memory_bytes() const EMBANK_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return slots_.capacity() * sizeof(IdCount);
+  }
 
  private:
   static bool IsUsed(const IdCount& slot) { return slot.count > 0; }
+
+  void AddGroup(std::span<const HashedId> ids) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (const size_t most = (size_ + ids.size()) * 2; most > slots_.size()) Grow(most);
+    for (const HashedId& id : ids) __builtin_prefetch(&slots_[id.hash & (slots_.size() - 1)]);
+    for (const HashedId& id : ids) {
+      IdCount& slot = SlotOf(id);
+      size_ += slot.count == 0 ? 1 : 0;
+      slot.id = id.id;
+      slot.count += slot.count < UINT32_MAX ? 1 : 0;
+    }
+  }
 
   // Returns the slot that has the id, or the empty one where it would be.
   IdCount& SlotOf(const HashedId& id) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -115,6 +128,12 @@ uint64_t IdCounts::occurrences() const {
 uint64_t IdCounts::size() const {
   uint64_t all = 0;
   for (size_t i = 0; i < kShards; ++i) all += shards_[i].size();
+  return all;
+}
+
+uint64_t IdCounts::memory_bytes() const {
+  uint64_t all = 0;
+  for (size_t i = 0; i < kShards; ++i) all += shards_[i].memory_bytes();
   return all;
 }
 

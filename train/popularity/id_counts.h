@@ -34,6 +34,8 @@ class IdCounts {
   uint64_t occurrences() const;
   // The number of different ids.
   uint64_t size() const;
+  // Bytes of the table: at most 64 for each different id, and 8 KiB for each of 16 shards with ids.
+  uint64_t memory_bytes() const;
   // Returns the counts, sorted by id.
   std::vector<IdCount> Entries() const;
 
