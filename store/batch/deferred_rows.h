@@ -61,17 +61,17 @@ inline FoundRow FoundInMemory(const Match& match) {
 // Calls step(position, id, found) for each position of a group, under the shard's lock, for those
 // in the log behind the others. make_step(rows_max) makes a step under each taking of the lock, and
 // the step is destroyed before the lock is released.
-template <IndexUse index_use, typename MakeStep>
+template <typename MakeStep>
 void ForEachRow(const Batch& batch, const ShardGroup& group, const MakeStep& make_step) {
   DeferredRows deferred(group);
   {
     MutexLock lock(&group.shard->mutex);
     auto&& step = make_step(group.size());
-    ForEachMatch<index_use>(batch.table(), batch, group,
-                            [&](uint32_t position, const RowId& id, const Match& match) {
-                              if (deferred.Defer(position, match)) return;
-                              step(position, id, FoundInMemory(match));
-                            });
+    ForEachMatch(batch.table(), batch, group,
+                 [&](uint32_t position, const RowId& id, const Match& match) {
+                   if (deferred.Defer(position, match)) return;
+                   step(position, id, FoundInMemory(match));
+                 });
   }
   deferred.ForEach(
       batch.table(), [&](uint32_t position) { return batch.keys()[position]; },

@@ -134,6 +134,7 @@ class GroupStep {
             HotList* hot)
       : batch_(batch),
         group_(group),
+        places_(places),
         call_(call),
         gradients_(gradients),
         unique_(unique),
@@ -159,20 +160,21 @@ class GroupStep {
   }
 
  private:
+  // A key's gradients are prefetched so many keys before its step, as its row is.
+  static constexpr size_t kAhead = kGroupKeys;
+
   void StepRows(std::span<const uint32_t> firsts) {
     const Table& table = batch_->table();
-    const auto hash_at = [&](size_t i) {
-      __builtin_prefetch(&batch_->keys()[group_.positions[firsts[i]]]);
-      PrefetchGradients(firsts[i]);
-      return group_.hashes[firsts[i]];
-    };
-    const auto step = [&](size_t i, KeyHash hash, const Match& guess) {
-      const Key key = batch_->keys()[group_.positions[firsts[i]]];
-      const RowId id = table.IdOf(key, hash);
-      const Match match = table.parts().index->Confirm(guess, id);
+    for (size_t i = 0; i < std::min(2 * kAhead, firsts.size()); ++i) PrefetchPlace(firsts[i]);
+    for (size_t i = 0; i < std::min(kAhead, firsts.size()); ++i) PrefetchGradients(firsts[i]);
+    for (size_t i = 0; i < firsts.size(); ++i) {
+      if (i + 2 * kAhead < firsts.size()) PrefetchPlace(firsts[i + 2 * kAhead]);
+      if (i + kAhead < firsts.size()) PrefetchGradients(firsts[i + kAhead]);
+      const RowId id =
+          table.IdOf(batch_->keys()[group_.positions[firsts[i]]], group_.hashes[firsts[i]]);
+      const Match match = MatchOf(table, places_, i, id);
       if (!deferred_.Defer(firsts[i], match)) StepOne(firsts[i], id, FoundInMemory(match));
-    };
-    ForEachGuess<IndexUse::kRead>(table, layout_.row_bytes, firsts.size(), hash_at, step);
+    }
   }
 
   [[gnu::always_inline]] void StepOne(uint32_t first, const RowId& id, const FoundRow& found) {
@@ -189,6 +191,13 @@ class GroupStep {
       outcome = row.Change([&](std::byte* bytes) { return Step(first, id.key, bytes); });
     }
     Answer(first, outcome);
+  }
+
+  // Prefetches a key, and where its first gradient is: those of a batch are more than the
+  // first-level cache holds.
+  [[gnu::always_inline]] void PrefetchPlace(uint32_t first) const {
+    __builtin_prefetch(&batch_->keys()[group_.positions[first]]);
+    gradients_.PrefetchAddress(group_.positions[first]);
   }
 
   // Prefetches a key's first gradients: those of a batch are more than the second-level cache
@@ -230,6 +239,7 @@ class GroupStep {
 
   Batch* const batch_;
   const ShardGroup& group_;
+  const ShardGroup& places_;
   const GradientCall& call_;
   const GradientRows& gradients_;
   UniqueKeys* const unique_;
@@ -318,14 +328,21 @@ void GradientBatch::Admit(uint64_t others_bytes) {
   scope_.AdmitAll(others_bytes);
 }
 
+// Finds the distinct keys of a group, once; returns their first positions, as indexes in it.
+std::span<const uint32_t> GradientBatch::FindKeys(const ShardGroup& group) {
+  std::span<const uint32_t>& firsts = firsts_[group.shard->number];
+  if (firsts.empty()) {
+    groups_[group.shard->number] = group;
+    firsts = unique_.Find(group);
+  }
+  return firsts;
+}
+
 // Finds the distinct keys of all positions; returns how many. Their first positions are in order
 // within a shard.
 size_t GradientBatch::FindDistinct() {
   all_.GroupAll(batch_);
-  all_.ForEachShard(batch_, [&](const ShardGroup& group) {
-    groups_[group.shard->number] = group;
-    firsts_[group.shard->number] = unique_.Find(group);
-  });
+  all_.ForEachShard(batch_, [&](const ShardGroup& group) { FindKeys(group); });
   size_t count = 0;
   all_.ForEachGroup(batch_, [&](const ShardGroup& group) {
     for (const uint32_t first : firsts_[group.shard->number]) {
@@ -337,24 +354,25 @@ size_t GradientBatch::FindDistinct() {
 
 void GradientBatch::Step(const ChangeGuard& guard) {
   if (!batch_.keys().empty()) call_.Count(&batch_.table());
+  const auto find_keys = [&](const ShardGroup& group) { return FindKeys(group); };
+  const ShardPlan::Choose choose = find_keys;
   scope_.ChangeAdmitted(
       guard, [&](const ShardGroup& group) { StepPart(group); },
       [&] {
         Status stepped = StepHot(&batch_, call_, gradients_, unique_, groups_, &hot_);
         if (scope_.IsInPieces()) hot_.Clear();
         return stepped;
-      });
+      },
+      scope_.MayBeInPieces() ? nullptr : &choose);
 }
 
 // Steps the keys of a group: of all positions, or of the first positions of distinct keys.
 void GradientBatch::StepPart(const ShardGroup& group) {
   const uint32_t shard = group.shard->number;
-  if (!scope_.MayBeInPieces()) {
-    groups_[shard] = group;
-    return StepGroup(&batch_, group, call_, gradients_, &unique_, &hot_);
-  }
-  GroupStep(&batch_, groups_[shard], group, call_, gradients_, &unique_, &hot_)
-      .Run(firsts_[shard].subspan(group.offset, group.size()));
+  const bool has_all = !scope_.MayBeInPieces();
+  const ShardGroup& all = has_all ? group : groups_[shard];
+  GroupStep(&batch_, all, group, call_, gradients_, &unique_, &hot_)
+      .Run(has_all ? firsts_[shard] : firsts_[shard].subspan(group.offset, group.size()));
 }
 
 Status GradientBatch::Finish(uint64_t nanoseconds) {

@@ -28,6 +28,9 @@ class GradientRows {
   const std::byte* Row(uint64_t position) const {
     return addresses_ != nullptr ? addresses_[position] : rows_.Row(position);
   }
+  [[gnu::always_inline]] void PrefetchAddress(uint64_t position) const {
+    if (addresses_ != nullptr) __builtin_prefetch(&addresses_[position]);
+  }
 
  private:
   ConstRowSpan rows_;
@@ -82,6 +85,7 @@ class GradientBatch {
   bool IsInPieces() const { return scope_.IsInPieces(); }
 
  private:
+  std::span<const uint32_t> FindKeys(const ShardGroup& group);
   size_t FindDistinct();
   void StepPart(const ShardGroup& group);
 
@@ -92,11 +96,12 @@ class GradientBatch {
   UniqueKeys unique_;
   HotList hot_;
   std::array<ShardGroup, KeyIndex::kShardCount> groups_;  // by shard, those that have positions
-  // A batch that may be in pieces has sums over all pieces: it keeps all its positions, the first
-  // positions of its distinct keys, and these by shard, as indexes in the groups.
+  // The first positions of the distinct keys, by shard, as indexes in the groups.
+  std::array<std::span<const uint32_t>, KeyIndex::kShardCount> firsts_;
+  // A batch that may be in pieces has sums over all pieces: it keeps all its positions, and the
+  // first ones of its distinct keys.
   ShardPlan all_;
   Scratch<uint32_t, 1> distinct_;
-  std::array<std::span<const uint32_t>, KeyIndex::kShardCount> firsts_;
 };
 
 // ---- the steps of a batch of gradients, for callers whose gradients are in device memory ----

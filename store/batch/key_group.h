@@ -1,5 +1,6 @@
 // Groups of keys in a pipeline through index and rows: while one group uses its rows, the rows and
-// buckets of the next groups are being fetched from memory.
+// buckets of the next groups are being fetched from memory. Readers hold a guard and call
+// ForEachGroup; writers, who take locks in between, ask GuessesAhead.
 #ifndef EMBANK_STORE_BATCH_KEY_GROUP_H_
 #define EMBANK_STORE_BATCH_KEY_GROUP_H_
 
@@ -45,7 +46,7 @@ class RowPrefetcher {
 enum class IndexUse {
   kRead,    // inside an EpochTable::Guard, or under the shard's lock while all entries stay in
             // their buckets
-  kChange,  // under the shard's lock, which the user changes: an array may shrink meanwhile
+  kChange,  // inside a guard for each step alone: an array may shrink in between
 };
 
 // Up to kGroupKeys keys, and guesses of their rows' places, to be confirmed.
@@ -148,9 +149,10 @@ class NextRows {
 };
 
 // Calls use(begin, group, next) for the groups of [0, count) in order, some groups after
-// hash(begin, size, hashes) of each. The user needs the first `row_bytes` of the rows, and
+// hash(begin, size, hashes) of each. Inside an EpochTable::Guard, or under the shard's lock while
+// all entries stay in their buckets. The user needs the first `row_bytes` of the rows, and
 // prefetches row i of `next` before it uses row i: no group has fewer rows than the next one.
-template <IndexUse index_use, typename Hash, typename Use>
+template <typename Hash, typename Use>
 void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash hash, Use use) {
   if (count > 0) table.counters().calls.AddIndexWalk();
   const KeyIndex& index = *table.parts().index;
@@ -170,10 +172,10 @@ void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash has
       first->PrefetchHome(index);
     }
     if (KeyGroup* const second = group(1); second != nullptr) {
-      second->LookHome<index_use>(index, rows);
+      second->LookHome<IndexUse::kRead>(index, rows);
     }
     KeyGroup* const third = group(2);
-    if (third != nullptr) third->LookBehind<index_use>(index, rows);
+    if (third != nullptr) third->LookBehind<IndexUse::kRead>(index, rows);
     const NextRows next(rows, third);
     if (const KeyGroup* const last = group(3); last != nullptr) {
       use((step - 3) * kGroupKeys, *last, next);
@@ -193,11 +195,11 @@ void ForEachKeyGroup(const Table& table, uint32_t row_bytes, KeySpan keys, uint3
   const auto use_keys = [&](size_t first, const KeyGroup& group, const NextRows& next) {
     use(static_cast<uint32_t>(begin + first), group, next);
   };
-  ForEachGroup<IndexUse::kRead>(table, row_bytes, end - begin, hash, use_keys);
+  ForEachGroup(table, row_bytes, end - begin, hash, use_keys);
 }
 
 // The same key by key: calls hash_at(i), then use(i, hash, guess).
-template <IndexUse index_use, typename HashAt, typename Use>
+template <typename HashAt, typename Use>
 void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
   const auto hash = [&](size_t begin, size_t size, KeyHash* hashes) {
     for (size_t i = 0; i < size; ++i) hashes[i] = hash_at(begin + i);
@@ -208,7 +210,7 @@ void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt h
       use(begin + i, group.hash(i), group.guess(i));
     }
   };
-  ForEachGroup<index_use>(table, row_bytes, count, hash, use_group);
+  ForEachGroup(table, row_bytes, count, hash, use_group);
 }
 
 }  // namespace embank

@@ -4,7 +4,6 @@
 
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
-#include "store/batch/recency.h"
 #include "store/batch/row_group.h"
 #include "store/batch/row_memory.h"
 #include "store/hot/hot_rows.h"
@@ -85,7 +84,7 @@ void LoggedRows::Part::Promote(const RowId& id, Location from, std::span<const s
     auto* const header =
         reinterpret_cast<RowHeader*>(batch_.table().parts().tier->Row(match.location()));
     TouchHeat(header, LoadMark(header), batch_.table().parts().heat_clock->now(), use.touches);
-    if (use.touches > 0) TouchOrder(batch_.table(), shard, match.location());
+    if (use.touches > 0) batch_.table().mover()->TouchOrder(shard, match.location());
   }
 }
 
@@ -106,7 +105,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
       RowHeader* const header = table.layout().Header(row);
       const HeatEpoch now = table.parts().heat_clock->now();
       TouchHeat(header, LoadMark(header), now, use.touches);
-      if (use.touches > 0) TouchOrder(table, shard, location);
+      if (use.touches > 0) table.mover()->TouchOrder(shard, location);
       heat = HeatOf(LoadMark(header).usage, now);
       if (location.IsInDram()) return visit(position, {Outcome::kFound, row, heat, Tier::kDram});
       in_device = table.parts().hot->PayloadOf(location);

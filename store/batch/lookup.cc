@@ -13,12 +13,12 @@
 #include "store/batch/deferred_rows.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/new_rows.h"
-#include "store/batch/recency.h"
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write_scope.h"
 #include "store/hot/hot_flush.h"
 #include "store/hot/hot_list.h"
+#include "store/placement/row_mover.h"
 #include "tiers/row/row_copy.h"
 #include "tiers/row/row_update.h"
 
@@ -92,7 +92,7 @@ constexpr size_t kTouchedAtOnce = 64;
 // together: one lock for each shard and part, and within a shard in the order of the positions.
 class RecentUses {
  public:
-  // The part begins at position `begin`. `orders` is that of OrdersToTouch.
+  // The part begins at position `begin`. `orders` is that of RowMover::OrdersToTouch.
   RecentUses(const Batch& batch, uint32_t begin, SlotOrders* orders)
       : batch_(batch), begin_(begin), orders_(*orders) {}
   RecentUses(const RecentUses&) = delete;
@@ -176,7 +176,7 @@ void RecentUses::TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> of
   for (size_t begin = 0; begin < offsets.size(); begin += kTouchedAtOnce) {
     const auto some = offsets.subspan(begin, std::min(kTouchedAtOnce, offsets.size() - begin));
     size_t count = 0;
-    ForEachGuess<IndexUse::kRead>(
+    ForEachGuess(
         table, sizeof(RowHeader), some.size(),
         [&](size_t i) { return table.HashOf(KeyOf(some[i])); },
         [&](size_t i, KeyHash hash, const Match& guess) {
@@ -224,7 +224,8 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
   OutcomeTally tally;
   HeatTouches touches(*batch);
   LateObject<RecentUses> made_uses;
-  if (SlotOrders* const orders = OrdersToTouch(table)) made_uses.Make(*batch, begin, orders);
+  if (SlotOrders* const orders = table.mover()->OrdersToTouch())
+    made_uses.Make(*batch, begin, orders);
   RecentUses* const uses = made_uses.get();
   LoggedRows::Part logged(logged_rows, *batch, begin);
   HotList::Part hot(hot_list, begin);
@@ -281,7 +282,7 @@ void CopyFound(const Table& table, const KeyIndex::Shard* shard, uint32_t touche
   CopyFromRow(layout.Vector(row->row()), layout.vector_bytes, out);
   RowHeader* const header = layout.Header(row->row());
   TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), touches);
-  if (!row->location().IsInLog()) TouchOrder(table, shard, row->location());
+  if (!row->location().IsInLog()) table.mover()->TouchOrder(shard, row->location());
 }
 
 // Answers positions of one shard, most of which have no row, and creates those rows, under the
@@ -362,7 +363,7 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
                  const BatchKeys& batch_keys, HotList* hot) {
   OutcomeTally tally;
   HotList::Part part(hot, group.begin);
-  ForEachRow<IndexUse::kChange>(*batch, group, [&](size_t rows_max) {
+  ForEachRow(*batch, group, [&](size_t rows_max) {
     return CreationStep(batch, group, rule, rows, batch_keys, rows_max, &part, &tally);
   });
   batch->Add(tally);
@@ -448,7 +449,7 @@ Status LookupOrCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   // Under locks rows in the log would be read one by one: so would those of former pieces. LRU has
   // all rows that are found before those that are made, whether the table fills or not.
   const bool fills = table->fills() && table->rows_in_log() == 0 &&
-                     OrdersToTouch(*table) == nullptr && !scope->MayBeInPieces();
+                     table->mover()->OrdersToTouch() == nullptr && !scope->MayBeInPieces();
   EMBANK_RETURN_IF_ERROR(fills ? CreateAll(batch, scope, rows)
                                : ReadThenCreate(batch, scope, rows));
   table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);

@@ -34,10 +34,10 @@ class RowsAhead {
     plan_.GroupAll(batch_);
     const auto pin = [&](const ShardGroup& group) {
       MutexLock lock(&group.shard->mutex);
-      ForEachMatch<IndexUse::kRead>(*table_, batch_, group,
-                                    [&](uint32_t position, const RowId&, const Match& match) {
-                                      if (match.any()) PinOrNote(position, match.location());
-                                    });
+      ForEachMatch(*table_, batch_, group,
+                   [&](uint32_t position, const RowId&, const Match& match) {
+                     if (match.any()) PinOrNote(position, match.location());
+                   });
     };
     plan_.ForEachShard(batch_, pin);
   }

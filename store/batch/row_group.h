@@ -138,18 +138,22 @@ void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, Ro
   ForEachKeyGroup(table, table.layout().vector_end_bytes(), keys, begin, end, use);
 }
 
+// Returns the match of a row by its guess: that of the i-th key of the group, or of those of it
+// that were chosen, where i is greater than in the call before. Under the shard's lock.
+[[gnu::always_inline]] inline Match MatchOf(const Table& table, const ShardGroup& group, size_t i,
+                                            const RowId& id) {
+  return table.parts().index->Confirm(group.guesses->At(group.first_guess + i), id);
+}
+
 // Calls visit(position, id, match) for the positions of a shard group in order; match.any() is
-// whether the row exists. Under the shard's lock; the visitor may change rows, and the index if
-// index_use is kChange.
-template <IndexUse index_use, typename Visit>
+// whether the row exists. Under the shard's lock; the visitor may change rows and the index.
+template <typename Visit>
 void ForEachMatch(const Table& table, const Batch& batch, const ShardGroup& group, Visit visit) {
-  const auto hash_at = [&](size_t i) { return group.hashes[i]; };
-  const auto use = [&](size_t i, KeyHash hash, const Match& guess) {
+  for (size_t i = 0; i < group.size(); ++i) {
     const uint32_t position = group.positions[i];
-    const RowId id = table.IdOf(batch.keys()[position], hash);
-    visit(position, id, table.parts().index->Confirm(guess, id));
-  };
-  ForEachGuess<index_use>(table, table.layout().row_bytes, group.size(), hash_at, use);
+    const RowId id = table.IdOf(batch.keys()[position], group.hashes[i]);
+    visit(position, id, MatchOf(table, group, i, id));
+  }
 }
 
 }  // namespace embank

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "store/batch/key_group.h"
+#include "store/batch/guesses_ahead.h"
 
 namespace embank {
 
@@ -19,7 +19,6 @@ template <typename PositionAt>
 void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at) {
   EMBANK_CHECK(count <= positions_.values().size());
   count_ = count;
-  has_all_ = false;
   UseAll();
   const KeySpan keys = batch.keys();
   const Table& table = batch.table();
@@ -52,21 +51,6 @@ void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at
 
 void ShardPlan::GroupAll(const Batch& batch) {
   GroupBy(batch, batch.keys().size(), [](size_t i) { return static_cast<uint32_t>(i); });
-  has_all_ = true;
-}
-
-// The groups of a small batch are too small to overlap their cache misses, so those of the whole
-// batch overlap. A plan of some positions comes after a search that has brought their rows.
-void ShardPlan::PrefetchRows(const Batch& batch) const {
-  // As many rows as stay in the second-level cache: 1,024 of 528 bytes are half a megabyte.
-  constexpr size_t kKeysMax = 1024;
-  if (!has_all_ || parts_ > 1 || count_ > kKeysMax) return;
-  const Table& table = batch.table();
-  const std::span<const KeyHash> hashes = hashes_.values();
-  const EpochTable::Guard guard(table.parts().epochs);
-  ForEachGuess<IndexUse::kRead>(
-      table, table.layout().row_bytes, count_, [&](size_t i) { return hashes[i]; },
-      [](size_t, KeyHash, const Match&) {});
 }
 
 void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
@@ -90,8 +74,11 @@ void ShardPlan::UsePart(uint32_t number, uint32_t parts) {
   }
 }
 
-// The places of a shard's positions in the part that is in use.
+// The places of a shard's positions in the part that is in use. A single position is in a shard of
+// its own, the one that is asked for.
 ShardPlan::Places ShardPlan::PartOf(uint32_t shard) const {
+  if (count_ == 1) return {0, 1};
+  if (parts_ == 1) return {group_begin_[shard], group_begin_[shard + 1]};
   const uint64_t begin = group_begin_[shard];
   const uint64_t count = group_begin_[shard + 1] - begin;
   return {static_cast<uint32_t>(begin + count * part_ / parts_),
@@ -100,39 +87,109 @@ ShardPlan::Places ShardPlan::PartOf(uint32_t shard) const {
 
 ShardGroup ShardPlan::GroupOf(const Batch& batch, uint32_t number) {
   const bool is_alone = count_ == 1;
-  const Places places = is_alone ? Places{0, 1} : PartOf(number);
+  const Places places = PartOf(number);
   const uint32_t begin = is_alone ? 0 : part_begin_[number];
   const std::span<uint32_t> later = later_.values();
   return {.shard = batch.table().parts().index->shard(number),
           .positions = std::span(positions_.values()).subspan(places.begin, places.size()),
-          .hashes = std::span(hashes_.values()).subspan(places.begin, places.size()),
+          .hashes = &hashes_.values()[places.begin],
           .begin = begin,
           .offset = is_alone ? 0 : places.begin - group_begin_[number],
-          .later = later.empty() ? later : later.subspan(begin, places.size())};
+          .later = later.empty() ? later : later.subspan(begin, places.size()),
+          .guesses = nullptr,
+          .first_guess = 0};
 }
 
-void ShardPlan::ForEachGroup(const Batch& batch, FunctionRef<void(const ShardGroup&)> body) {
-  if (count_ == 0) return;
-  if (count_ == 1) return body(GroupOf(batch, KeyIndex::ShardOf(hashes_.values()[0])));
-  for (uint32_t shard = 0; shard < KeyIndex::kShardCount; ++shard) {
-    if (PartOf(shard).size() > 0) body(GroupOf(batch, shard));
+// The shards that have positions, from the `first` on.
+ShardPlan::Shards ShardPlan::ShardsFrom(uint32_t first) const {
+  Shards shards;
+  if (count_ == 1) {
+    shards.Add(KeyIndex::ShardOf(hashes_.values()[0]));
+    return shards;
+  }
+  for (uint32_t i = 0; i < KeyIndex::kShardCount && count_ > 0; ++i) {
+    const uint32_t shard = (first + i) % KeyIndex::kShardCount;
+    if (PartOf(shard).size() > 0) shards.Add(shard);
+  }
+  return shards;
+}
+
+// The keys of a run in the order in which their guesses are asked for.
+class ShardPlan::RunKeys {
+ public:
+  RunKeys(ShardPlan* plan, const Batch& batch, std::span<const uint8_t> shards,
+          const Choose* choose)
+      : plan_(*plan), batch_(batch), shards_(shards), choose_(choose) {}
+
+  // The number of keys of a group of the run.
+  size_t CountOf(const ShardGroup& group) const {
+    return choose_ == nullptr ? group.size() : (*choose_)(group).size();
+  }
+
+  // As GuessesAhead::NextHashes.
+  size_t NextHashes(KeyHash* hashes) {
+    size_t size = 0;
+    while (size < kGroupKeys && (place_ < count_ || ReadNextShard())) {
+      hashes[size++] = hashes_[indexes_ == nullptr ? place_ : indexes_[place_]];
+      ++place_;
+    }
+    return size;
+  }
+
+ private:
+  // Goes to the first key of the next shard; false: there is none.
+  bool ReadNextShard() {
+    if (shards_read_ == shards_.size()) return false;
+    const ShardGroup group = plan_.GroupOf(batch_, shards_[shards_read_++]);
+    hashes_ = group.hashes;
+    indexes_ = choose_ == nullptr ? nullptr : (*choose_)(group).data();
+    count_ = CountOf(group);
+    place_ = 0;
+    return count_ > 0;
+  }
+
+  ShardPlan& plan_;
+  const Batch& batch_;
+  const std::span<const uint8_t> shards_;
+  const Choose* const choose_;
+  size_t shards_read_ = 0;
+  // The keys of the shard that was read last, and the number of them that were read.
+  const KeyHash* hashes_ = nullptr;
+  const uint32_t* indexes_ = nullptr;  // nullptr: all of the group
+  size_t count_ = 0;
+  size_t place_ = 0;
+};
+
+void ShardPlan::VisitRun(const Batch& batch, std::span<const uint8_t> shards, Body body,
+                         const Choose* choose) {
+  RunKeys keys(this, batch, shards, choose);
+  const auto next_hashes = [&](KeyHash* hashes) { return keys.NextHashes(hashes); };
+  GuessesAhead guesses(batch.table(), next_hashes, shards.size() == 1);
+  uint32_t first_guess = 0;
+  for (const uint8_t shard : shards) {
+    ShardGroup group = GroupOf(batch, shard);
+    group.guesses = &guesses;
+    group.first_guess = first_guess;
+    first_guess += static_cast<uint32_t>(keys.CountOf(group));
+    body(group);
   }
 }
 
-void ShardPlan::ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body) {
-  if (count_ <= 1) return ForEachGroup(batch, body);
-  PrefetchRows(batch);
+void ShardPlan::ForEachGroup(const Batch& batch, Body body) {
+  const Shards shards = ShardsFrom(0);
+  if (shards.count > 0) VisitRun(batch, shards.Run(0, 1), body, nullptr);
+}
+
+void ShardPlan::ForEachShard(const Batch& batch, Body body, const Choose* choose) {
+  if (count_ == 0) return;
   // Begins at the first position's shard, so that concurrent batches do not follow each other from
   // lock to lock.
-  const uint32_t first = KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0]));
-  std::array<uint8_t, KeyIndex::kShardCount> shards;
-  uint32_t shard_count = 0;
-  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
-    const uint32_t shard = (first + i) % KeyIndex::kShardCount;
-    if (PartOf(shard).size() == 0) continue;
-    shards[shard_count++] = static_cast<uint8_t>(shard);
-  }
-  batch.Share(part_count_, shard_count, [&](uint32_t task) { body(GroupOf(batch, shards[task])); });
+  const Shards shards = ShardsFrom(KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0])));
+  // A shard with several groups of keys overlaps their misses by itself, without a guard.
+  const bool are_large = part_count_ >= kRunKeysMin * shards.count;
+  const uint32_t runs = are_large ? shards.count : 1;
+  batch.Share(part_count_, runs,
+              [&](uint32_t run) { VisitRun(batch, shards.Run(run, runs), body, choose); });
 }
 
 }  // namespace embank

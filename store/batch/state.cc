@@ -59,7 +59,7 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state, HotList
     }
     batch->Answer(position, outcome, &tally);
   };
-  ForEachRow<IndexUse::kRead>(
+  ForEachRow(
       *batch, group, [&](size_t) -> const auto& { return set; });
   batch->Add(tally);
 }

@@ -129,7 +129,7 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
                  const RowsToWrite& rows, const BatchKeys& batch_keys, HotList* hot) {
   OutcomeTally tally;
   HotList::Part part(hot, group.begin);
-  ForEachRow<IndexUse::kChange>(*batch, group, [&](size_t rows_max) {
+  ForEachRow(*batch, group, [&](size_t rows_max) {
     return UpsertStep(batch, group, rule, rows, batch_keys, rows_max, &part, &tally);
   });
   batch->Add(tally);
@@ -151,7 +151,7 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
     }
     batch->Answer(position, is_there ? Outcome::kFound : found.outcome, &tally);
   };
-  ForEachRow<IndexUse::kChange>(
+  ForEachRow(
       *batch, group, [&](size_t) -> const auto& { return erase; });
   batch->Add(tally);
 }

@@ -153,12 +153,13 @@ void WriteScope::AdmitSome(std::span<const uint32_t> positions, uint64_t others_
   Admit(others_bytes);
 }
 
-void WriteScope::ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device) {
+void WriteScope::ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device,
+                                const ShardPlan::Choose* choose) {
   if (is_in_pieces_) return ChangeInPieces(body, on_device);
   // Another batch under the guard is in pieces.
   const HotGuard hot_guard(guard.in_pieces() ? batch_.table().parts().hot : nullptr);
   RunAdmitted([&](ShardPlan* plan) {
-    plan->ForEachShard(batch_, body);
+    plan->ForEachShard(batch_, body, choose);
     return batch_.table().parts().hot == nullptr ? OkStatus() : on_device();
   });
 }

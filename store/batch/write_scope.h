@@ -91,7 +91,7 @@ class WriteScope {
   // piece. After Allocate, without locks.
   // If the store has device memory, it then calls `on_device`, which enqueues the work of the batch
   // or piece on rows there. Rows whose flush is pending were flushed before.
-  using Body = FunctionRef<void(const ShardGroup&)>;
+  using Body = ShardPlan::Body;
   using OnDevice = FunctionRef<Status()>;
   void ChangeAll(
       Body body, OnDevice on_device = [] { return OkStatus(); });
@@ -113,11 +113,11 @@ class WriteScope {
   // The parts of ChangeAll, for batches that change together: admits all positions, or, after it
   // has promoted their rows, some, without a guard; then changes them. Under a ChangeGuard of the
   // caller's, in any thread. `others_bytes`: space in the log that rows of the other batches need
-  // beside those of this one.
+  // beside those of this one. `choose`: as in ShardPlan::ForEachShard.
   void AdmitAll(uint64_t others_bytes = 0);
   void AdmitSome(std::span<const uint32_t> positions, uint64_t others_bytes);
-  void ChangeAdmitted(
-      const ChangeGuard& guard, Body body, OnDevice on_device = [] { return OkStatus(); });
+  void ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device,
+                      const ShardPlan::Choose* choose = nullptr);
 
   // Pays the batch's debts, also if it only moved rows: a lookup, a prefetch. The last call,
   // without locks. Returns the status of the device: kUnavailable if it is lost.

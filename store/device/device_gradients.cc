@@ -134,7 +134,7 @@ void DeviceGradients::NoteGroup(const ShardGroup& group) {
       cold_.values()[cold_count_++] = key;
     }
   };
-  ForEachGuess<IndexUse::kRead>(
+  ForEachGuess(
       table_, sizeof(RowHeader), firsts.size(), [&](size_t i) { return group.hashes[firsts[i]]; },
       note);
   batch_.Add(tally);

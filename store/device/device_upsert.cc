@@ -91,15 +91,14 @@ void DeviceUpsert::NoteGroup(const ShardGroup& group) {
   OutcomeTally tally;
   HotList::Part hot(&hot_, group.begin);
   MutexLock lock(&group.shard->mutex);
-  ForEachMatch<IndexUse::kRead>(
-      table_, batch_, group, [&](uint32_t position, const RowId&, const Match& match) {
-        const bool is_hot = match.any() && match.location().IsHot();
-        if (!is_hot || has_state_of_vector()) {
-          cold_.values()[cold_count_++] = position;
-          return;
-        }
-        batch_.Answer(position, NoteHot(table_, position, match.location(), &hot), &tally);
-      });
+  ForEachMatch(table_, batch_, group, [&](uint32_t position, const RowId&, const Match& match) {
+    const bool is_hot = match.any() && match.location().IsHot();
+    if (!is_hot || has_state_of_vector()) {
+      cold_.values()[cold_count_++] = position;
+      return;
+    }
+    batch_.Answer(position, NoteHot(table_, position, match.location(), &hot), &tally);
+  });
   batch_.Add(tally);
 }
 

@@ -34,6 +34,15 @@ class RowMover {
   Promotion& promotion() { return promotion_; }
   CompactedRows& compacted() { return compacted_; }
 
+  // The eviction orders if lookups have to touch them, as for LRU; else nullptr.
+  SlotOrders* OrdersToTouch() { return rows_.orders().needs_touches() ? &rows_.orders() : nullptr; }
+  // Touches a row in memory; those in device memory are in no order. Under the lock of its shard.
+  void TouchOrder(const KeyIndex::Shard* shard, Location slot) {
+    SlotOrders* const orders = OrdersToTouch();
+    if (orders == nullptr || !slot.IsInDram()) return;
+    orders->Of(shard).Touch(orders->notes().NumberOf(slot));
+  }
+
  private:
   ClassRows rows_;
   Eviction eviction_;
