@@ -294,7 +294,10 @@ Status BadGradientStatus(const Batch& batch, uint64_t first) {
 
 void StepGroup(Batch* batch, const ShardGroup& group, const GradientCall& call,
                const GradientRows& gradients, UniqueKeys* unique, HotList* hot) {
-  GroupStep(batch, group, group, call, gradients, unique, hot).Run(unique->Find(group));
+  const std::span<const uint32_t> firsts = unique->Find(group);
+  // The guesses of the group are those of all its keys.
+  EMBANK_CHECK(firsts.size() == group.size());
+  GroupStep(batch, group, group, call, gradients, unique, hot).Run(firsts);
 }
 
 Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds) {
@@ -332,7 +335,9 @@ void GradientBatch::Admit(uint64_t others_bytes) {
 std::span<const uint32_t> GradientBatch::FindKeys(const ShardGroup& group) {
   std::span<const uint32_t>& firsts = firsts_[group.shard->number];
   if (firsts.empty()) {
-    groups_[group.shard->number] = group;
+    ShardGroup& kept = groups_[group.shard->number];
+    kept = group;
+    kept.guesses = nullptr;  // those of a visit end with it
     firsts = unique_.Find(group);
   }
   return firsts;
@@ -372,7 +377,7 @@ void GradientBatch::StepPart(const ShardGroup& group) {
   const bool has_all = !scope_.MayBeInPieces();
   const ShardGroup& all = has_all ? group : groups_[shard];
   GroupStep(&batch_, all, group, call_, gradients_, &unique_, &hot_)
-      .Run(has_all ? firsts_[shard] : firsts_[shard].subspan(group.offset, group.size()));
+      .Run(has_all ? FindKeys(group) : firsts_[shard].subspan(group.offset, group.size()));
 }
 
 Status GradientBatch::Finish(uint64_t nanoseconds) {

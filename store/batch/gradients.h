@@ -112,9 +112,8 @@ Status CheckTakesGradients(const Table& table);
 // The status of a batch of which nothing was applied, because the gradient at position `first` is
 // not finite.
 Status BadGradientStatus(const Batch& batch, uint64_t first);
-// Sums the gradients of the distinct keys of a shard group, and steps their rows. Notes rows in
-// device memory in `hot`, by the index in the group of each key's first position; these have no
-// outcome yet.
+// Steps the rows of a shard group whose keys are distinct. Notes rows in device memory in `hot`, by
+// the index in the group of each key's position; these have no outcome yet.
 void StepGroup(Batch* batch, const ShardGroup& group, const GradientCall& call,
                const GradientRows& gradients, UniqueKeys* unique, HotList* hot);
 // Counts a batch that is done and took so long, pays its debts, and returns its status.

@@ -142,10 +142,16 @@ class ShardPlan::RunKeys {
     if (shards_read_ == shards_.size()) return false;
     const ShardGroup group = plan_.GroupOf(batch_, shards_[shards_read_++]);
     hashes_ = group.hashes;
-    indexes_ = choose_ == nullptr ? nullptr : (*choose_)(group).data();
-    count_ = CountOf(group);
+    indexes_ = nullptr;
+    count_ = group.size();
+    if (choose_ != nullptr) {
+      const std::span<const uint32_t> chosen = (*choose_)(group);
+      indexes_ = chosen.data();
+      count_ = chosen.size();
+    }
     place_ = 0;
-    return count_ > 0;
+    EMBANK_CHECK(count_ > 0);
+    return true;
   }
 
   ShardPlan& plan_;
@@ -185,7 +191,8 @@ void ShardPlan::ForEachShard(const Batch& batch, Body body, const Choose* choose
   // Begins at the first position's shard, so that concurrent batches do not follow each other from
   // lock to lock.
   const Shards shards = ShardsFrom(KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0])));
-  // A shard with several groups of keys overlaps their misses by itself, without a guard.
+  // Several groups of keys of one shard overlap their misses without those of others, and need no
+  // guard.
   const bool are_large = part_count_ >= kRunKeysMin * shards.count;
   const uint32_t runs = are_large ? shards.count : 1;
   batch.Share(part_count_, runs,

@@ -33,8 +33,10 @@ struct ShardGroup {
 class ShardPlan {
  public:
   using Body = FunctionRef<void(const ShardGroup&)>;
-  // Chooses keys of a group, by their indexes in it, in rising order. It is called more than once
-  // for a group, and answers the same. The indexes stay until the body.
+  // Chooses keys of a group, one at least, by their indexes in it, in rising order. It is called
+  // more than once for a group, and answers the same; by several threads for different groups. It
+  // takes no lock and waits for nothing (GuessesAhead::NextHashes). The indexes stay until the
+  // body.
   using Choose = FunctionRef<std::span<const uint32_t>(const ShardGroup&)>;
 
   // Allocates scratch for `count` keys: twelve bytes each, and four more for each of the rows that
@@ -61,7 +63,8 @@ class ShardPlan {
  private:
   // Small batches need no allocation.
   static constexpr size_t kInlineKeys = 64;
-  // The keys of a shard that is a run by itself: four groups.
+  // A run: shards whose keys go through one pipeline. Where shards have so many positions on
+  // average, four groups, each is a run by itself.
   static constexpr size_t kRunKeysMin = 64;
   static_assert(kRunKeysMin * KeyIndex::kShardCount <= Batch::kSharedKeys);
 

@@ -8,7 +8,7 @@ import embank
 import numpy as np
 from test_torch_collection import ALIKE_FORMS, FORMS, MODES
 from test_torch_modules import BAG_CASES, EMBEDDING_CASES, FLAT, PAIRS, WEIGHT_CASES, WEIGHTS
-from torch_rows import DIM, KEYS, ROWS, SGD, Jagged, RowsCase, jagged, modules, rows_of, torch
+from torch_rows import DIM, KEYS, ROWS, SGD, Jagged, RowsCase, bits, jagged, modules, rows_of, torch
 from twin_tensors import CUDA, TwinDevice, tensors_of
 
 HOT = 4  # The rows of so many keys are in device memory: 1, 2 and 3 are, and not 5, 7 and 9.
@@ -28,13 +28,6 @@ def on(device, value):
 def outputs_of(module, batch):
     found = module(*batch)
     return [found] if isinstance(found, torch.Tensor) else [found[name] for name in found.keys()]
-
-
-def bits(numbers):
-    """Numbers as integers, which are equal if all bits are; those of 16 bits as float32."""
-    if isinstance(numbers, torch.Tensor):
-        numbers = numbers.detach().cpu().float().numpy()
-    return np.ascontiguousarray(numbers).view(np.uint32)
 
 
 def cases():
@@ -82,7 +75,7 @@ class Devices(RowsCase):
         return pair
 
     def assert_same_rows(self, pair):
-        for ours, theirs in zip(*(module.tables.values() for module in pair)):
+        for ours, theirs in zip(*(module.tables.values() for module in pair), strict=True):
             np.testing.assert_array_equal(bits(rows_of(ours)), bits(rows_of(theirs)))
 
     def trained(self, module, batch, is_deferred):
@@ -115,8 +108,8 @@ class Devices(RowsCase):
                 with self.subTest(kind.__name__, options=options, batch=batch,
                                   is_deferred=is_deferred):
                     pair = self.pair(kind, *arguments, **options)
-                    for ours, theirs in zip(*(self.trained(one, batch, is_deferred)
-                                              for one in pair)):
+                    found = [self.trained(one, batch, is_deferred) for one in pair]
+                    for ours, theirs in zip(*found, strict=True):
                         np.testing.assert_array_equal(ours, theirs)
                     self.assert_same_rows(pair)
                 for store in (self.store, self.twin):
@@ -124,14 +117,19 @@ class Devices(RowsCase):
                         store.drop_table(table)
 
     def test_forwards_that_create_nothing(self):
+        def without_grad(module, batch):
+            with torch.no_grad():
+                return module(batch)
+
         found = []
-        for module in self.pair(modules.Embedding, 't', DIM):
-            batch = on(module.device, FLAT + ROWS)
-            for forward in (torch.no_grad()(module.forward), module.eval().forward,
-                            module.train().requires_grad_(False).forward):
-                found.append(forward(batch))
+        for forward in (without_grad, lambda module, batch: module.eval()(batch),
+                        lambda module, batch: module.requires_grad_(False)(batch)):
+            for module in self.pair(modules.Embedding, 't', DIM):
+                found.append(forward(module, on(module.device, FLAT + ROWS)))
                 self.assertEqual((len(module.table), found[-1].device, found[-1].requires_grad),
                                  (ROWS, module.device, False))
+            for store in (self.store, self.twin):
+                store.drop_table('t')
         for outputs in found:
             np.testing.assert_array_equal(bits(outputs), bits(found[0]))
 

@@ -27,6 +27,13 @@ def close(ours, theirs, message=''):
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4, err_msg=message)
 
 
+def bits(numbers):
+    """Numbers as integers, which are equal if all bits are; those of 16 bits as float32."""
+    if isinstance(numbers, torch.Tensor):
+        numbers = numbers.detach().cpu().float().numpy()
+    return np.ascontiguousarray(numbers).view(np.uint32)
+
+
 def weighted_sum(outputs):
     """A loss with another gradient for each number."""
     return (outputs * torch.arange(1.0, outputs.numel() + 1).reshape(outputs.shape)).sum() / 8
@@ -107,5 +114,5 @@ def jagged(names, dtype=torch.int64, weighted=False):
     return Jagged(names, keys, offsets, weights)
 
 
-__all__ = ['BAGS', 'DIM', 'Jagged', 'KEYS', 'RATE', 'ROWS', 'RowsCase', 'SGD', 'VERSION', 'close',
-           'flat', 'jagged', 'modules', 'rows_of', 'torch', 'weighted_sum']
+__all__ = ['BAGS', 'DIM', 'Jagged', 'KEYS', 'RATE', 'ROWS', 'RowsCase', 'SGD', 'VERSION', 'bits',
+           'close', 'flat', 'jagged', 'modules', 'rows_of', 'torch', 'weighted_sum']

@@ -154,7 +154,7 @@ std::vector<Key> RepeatedIds(uint64_t ids, uint64_t times) {
   return repeated;
 }
 
-TEST(IdCounts, TakeNoMemoryForRepeatedIds) {
+TEST(IdCounts, TakeLittleMemoryForRepeatedIds) {
   struct Case {
     uint64_t ids;
     uint64_t times;
