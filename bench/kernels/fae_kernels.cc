@@ -96,6 +96,7 @@ BENCHMARK(ProbeAllIds)->UseRealTime();
 void CountIds(benchmark::State& state) {
   const bool is_sampled = state.range(0) == 1;
   const InputSample sample(kSampledShareDefault, 1);
+  Inputs();  // it makes the log when it is first called
   uint64_t counted = 0;
   for (auto _ : state) {
     std::vector<IdCounts> counts(Inputs()[0].features.size());

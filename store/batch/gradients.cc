@@ -78,7 +78,7 @@ class GradientChain {
   uint32_t index_;
 };
 
-// A sum of this size fits on a stack (2 KiB). Larger rows are summed in blocks of so many elements.
+// A sum of this size fits on a stack (2 KiB). Larger rows are summed in blocks.
 constexpr uint32_t kBlockDim = 512;
 // So does the copy of a row of this size.
 constexpr uint32_t kFormerBytes = 2048;
@@ -160,7 +160,7 @@ class GroupStep {
   }
 
  private:
-  // A key's gradients are prefetched so many keys before its step, as its row is.
+  // The distance in keys from the prefetch of a key's gradients to its step; its row has the same.
   static constexpr size_t kAhead = kGroupKeys;
 
   void StepRows(std::span<const uint32_t> firsts) {
@@ -295,7 +295,7 @@ Status BadGradientStatus(const Batch& batch, uint64_t first) {
 void StepGroup(Batch* batch, const ShardGroup& group, const GradientCall& call,
                const GradientRows& gradients, UniqueKeys* unique, HotList* hot) {
   const std::span<const uint32_t> firsts = unique->Find(group);
-  // The guesses of the group are those of all its keys.
+  // The visit has a guess for each position, so each must be a key of its own.
   EMBANK_CHECK(firsts.size() == group.size());
   GroupStep(batch, group, group, call, gradients, unique, hot).Run(firsts);
 }
@@ -337,7 +337,7 @@ std::span<const uint32_t> GradientBatch::FindKeys(const ShardGroup& group) {
   if (firsts.empty()) {
     ShardGroup& kept = groups_[group.shard->number];
     kept = group;
-    kept.guesses = nullptr;  // those of a visit end with it
+    kept.guesses = nullptr;  // the guesses of a visit end with it
     firsts = unique_.Find(group);
   }
   return firsts;

@@ -21,11 +21,12 @@ namespace embank {
 // For a user that asks for the guesses of keys in order, under the locks of their shards. It looks
 // up the keys of some groups ahead, whoever holds the locks of their shards, and none before the
 // first question. KeyIndex::Confirm tells whether a guess for a row in memory still holds; entries
-// of the log are told apart by their records, as always. For one thread.
+// of the log are told apart by their records. For one thread.
 class GuessesAhead {
  public:
   // Writes the hashes of the next keys, kGroupKeys of them, or the last ones; returns how many. It
-  // is called inside an EpochTable::Guard: it takes no lock, and waits for nothing.
+  // is called inside an EpochTable::Guard, or under the lock of the only shard: it takes no lock,
+  // and waits for nothing.
   using NextHashes = FunctionRef<size_t(KeyHash*)>;
 
   // `is_of_one_shard`: all keys are of one shard, whose lock the user holds when it asks. The table
@@ -46,7 +47,8 @@ class GuessesAhead {
     // The rows of the next group, one with each question: see NextRows.
     const size_t at = i % kGroupKeys;
     while (prefetched_ <= at) PrefetchRow(*next_);
-    // A guess that was never made would be followed.
+    // An index past the last key would return a guess that was never made. One below the last
+    // question's is not noticed.
     EMBANK_CHECK(at < used_->size());
     return used_->guess(at);
   }

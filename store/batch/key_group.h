@@ -1,6 +1,7 @@
 // Groups of keys in a pipeline through index and rows: while one group uses its rows, the rows and
-// buckets of the next groups are being fetched from memory. Who holds a guard, or the lock of the
-// one shard, calls ForEachGroup; writers, who take locks in between, ask GuessesAhead.
+// buckets of the next groups are being fetched from memory. A thread inside a guard, or with the
+// lock of the only shard, calls ForEachGroup; a writer, which takes locks in between, asks
+// GuessesAhead.
 #ifndef EMBANK_STORE_BATCH_KEY_GROUP_H_
 #define EMBANK_STORE_BATCH_KEY_GROUP_H_
 
@@ -46,8 +47,8 @@ class RowPrefetcher {
 enum class IndexUse {
   kRead,    // inside an EpochTable::Guard, or under the shard's lock while all entries stay in
             // their buckets
-  kChange,  // inside a guard for each step alone, or under the shard's lock, which the user
-            // changes: an array may shrink in between
+  kChange,  // inside a guard for each step alone, or under the lock of the shard, whose entries
+            // the user changes meanwhile: an array may shrink in between
 };
 
 // Up to kGroupKeys keys, and guesses of their rows' places, to be confirmed.

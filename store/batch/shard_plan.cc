@@ -191,8 +191,8 @@ void ShardPlan::ForEachShard(const Batch& batch, Body body, const Choose* choose
   // Begins at the first position's shard, so that concurrent batches do not follow each other from
   // lock to lock.
   const Shards shards = ShardsFrom(KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0])));
-  // Several groups of keys of one shard overlap their misses without those of others, and need no
-  // guard.
+  // One shard with several groups overlaps its own misses. Its lock is held, so that no guard is
+  // needed.
   const bool are_large = part_count_ >= kRunKeysMin * shards.count;
   const uint32_t runs = are_large ? shards.count : 1;
   batch.Share(part_count_, runs,

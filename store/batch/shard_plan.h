@@ -36,7 +36,7 @@ class ShardPlan {
   // Chooses keys of a group, one at least, by their indexes in it, in rising order. It is called
   // more than once for a group, and answers the same; by several threads for different groups. It
   // takes no lock and waits for nothing (GuessesAhead::NextHashes). The indexes stay until the
-  // body.
+  // visit of all shards ends.
   using Choose = FunctionRef<std::span<const uint32_t>(const ShardGroup&)>;
 
   // Allocates scratch for `count` keys: twelve bytes each, and four more for each of the rows that
@@ -63,8 +63,8 @@ class ShardPlan {
  private:
   // Small batches need no allocation.
   static constexpr size_t kInlineKeys = 64;
-  // A run: shards whose keys go through one pipeline. Where shards have so many positions on
-  // average, four groups, each is a run by itself.
+  // Shards whose keys go through one pipeline are a run. Each shard is a run by itself where shards
+  // have at least this many positions on average: four groups.
   static constexpr size_t kRunKeysMin = 64;
   static_assert(kRunKeysMin * KeyIndex::kShardCount <= Batch::kSharedKeys);
 

@@ -108,7 +108,9 @@ Status DeviceGradients::CheckFinite() {
 Status DeviceGradients::Run(ShardPlan* plan) {
   call_.Count(&table_);
   plan->ForEachGroup(batch_, [&](const ShardGroup& group) {
-    groups_[group.shard->number] = group;
+    ShardGroup& kept = groups_[group.shard->number];
+    kept = group;
+    kept.guesses = nullptr;  // the guesses of a visit end with it
     NoteGroup(group);
   });
   EMBANK_RETURN_IF_ERROR(StepCold());

@@ -14,14 +14,13 @@ namespace embank::test {
 // The bytes of a file; none: it is gone, as a segment may be while a store is open. In one read:
 // tests read many megabytes, and are not optimised. Throws for a file that cannot be read.
 inline std::string BytesOf(const std::filesystem::path& path) {
-  std::error_code error;
-  const uintmax_t size = std::filesystem::file_size(path, error);
-  if (error == std::errc::no_such_file_or_directory) return "";
-  if (error) throw std::filesystem::filesystem_error("no size", path, error);
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes(size, '\0');
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file.is_open() && !std::filesystem::exists(path)) return "";
+  const std::streamoff size = file.tellg();
+  std::string bytes(size > 0 ? static_cast<size_t>(size) : 0, '\0');
+  file.seekg(0);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file.is_open() || file.bad()) {
+  if (!file.is_open() || size < 0 || file.bad()) {
     throw std::filesystem::filesystem_error("no bytes", path,
                                             std::make_error_code(std::errc::io_error));
   }

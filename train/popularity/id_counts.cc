@@ -17,8 +17,8 @@ constexpr uint32_t kShardBits = 4;
 constexpr size_t kShards = size_t{1} << kShardBits;
 // Ids that are sorted by shard at once: 64 for each shard, whose lines are fetched together.
 constexpr size_t kBlock = kShards * 64;
-// A shard grows for so many ids at once. They may all be one id, and where ids repeat a shard gets
-// more of a block.
+// A shard grows for at most this many ids at once. They may all be one id, and where ids repeat a
+// shard gets more of a block.
 constexpr size_t kGroup = 128;
 
 struct HashedId {
