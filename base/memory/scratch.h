@@ -21,7 +21,9 @@ class Scratch {
   Scratch() = default;
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { std::free(heap_); }
+  ~Scratch() {
+    if (heap_ != nullptr) std::free(heap_);  // jemalloc takes its time with nothing, too
+  }
 
   // Makes space for `count` values, once. kResourceExhausted: out of memory.
   Status Allocate(size_t count) {

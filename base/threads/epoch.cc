@@ -24,7 +24,7 @@ std::atomic<uint64_t>* EpochTable::Enter() {
     if (slot.load(std::memory_order_relaxed) == kIdle &&
         slot.compare_exchange_strong(idle, epoch_.load(std::memory_order_seq_cst),
                                      std::memory_order_seq_cst)) {
-      FullFence();
+      FullFenceAfterExchange();
       entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       return &slot;
     }

@@ -11,6 +11,7 @@ namespace embank {
 inline void AcquireFence() { std::atomic_signal_fence(std::memory_order_acquire); }
 inline void ReleaseFence() { std::atomic_signal_fence(std::memory_order_release); }
 inline void FullFence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+inline void FullFenceAfterExchange() { FullFence(); }
 #else
 // Reads before the fence are done before reads behind it.
 inline void AcquireFence() { std::atomic_thread_fence(std::memory_order_acquire); }
@@ -18,6 +19,15 @@ inline void AcquireFence() { std::atomic_thread_fence(std::memory_order_acquire)
 inline void ReleaseFence() { std::atomic_thread_fence(std::memory_order_release); }
 // Everything before the fence is done and visible before everything behind it.
 inline void FullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+// The same, for a thread whose last write was a sequentially consistent exchange.
+inline void FullFenceAfterExchange() {
+#if defined(__x86_64__)
+  // The exchange has a lock prefix, and so is a full fence already.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+  FullFence();
+#endif
+}
 #endif
 
 }  // namespace embank

@@ -370,7 +370,7 @@ EMBANK_API embank_status embank_table_open(embank_store *store, const char *name
                                            embank_table **table);
 
 /* [setup] Erases a table and all its rows. Calls on its handle are FAILED_PRECONDITION from then
- * on, also when a new table has the name. The handle takes 7 KiB of dram_bytes until the store is
+ * on, also when a new table has the name. The handle takes 12 KiB of dram_bytes until the store is
  * closed.
  *
  * NOT_FOUND: the store has no table of this name.

@@ -113,6 +113,7 @@ Status Batch::AbsentStatus() const {
 }
 
 void Batch::Add(const OutcomeTally& tally) {
+  if (keys_.size() < kSharedKeys) return tally_.Add(tally);
   MutexLock lock(&tally_mutex_);
   tally_.Add(tally);
 }
@@ -123,9 +124,9 @@ void Batch::Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body)
 }
 
 void Batch::ForEachPart(FunctionRef<void(uint32_t, uint32_t)> body) const {
-  const size_t parts = (keys_.size() + kPartKeys - 1) / kPartKeys;
+  const size_t parts = (keys_.size() - answered_ + kPartKeys - 1) / kPartKeys;
   Share(keys_.size(), static_cast<uint32_t>(parts), [&](uint32_t part) {
-    const size_t begin = part * kPartKeys;
+    const size_t begin = answered_ + part * kPartKeys;
     body(static_cast<uint32_t>(begin),
          static_cast<uint32_t>(std::min(begin + kPartKeys, keys_.size())));
   });

@@ -64,15 +64,16 @@ class Batch {
 
   // Positions that one thread takes at once: a quarter of the smallest batch that is shared.
   static constexpr size_t kPartKeys = 2048;
-  // A batch of so many keys is shared. One thread finishes a smaller one sooner than another one
-  // wakes up: 8,192 rows take half a millisecond, waking a thread up to 50 us.
+  // A batch of at least this many keys is shared. One thread finishes a smaller one sooner than
+  // another one wakes up: 8,192 rows take half a millisecond, waking a thread up to 50 us.
   static constexpr size_t kSharedKeys = 4 * kPartKeys;
 
   // Runs body(task) for 0 .. tasks - 1; on several threads when `keys` (of this batch or of a part
   // of it) are many.
   void Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const;
 
-  // Calls body(begin, end) for parts of at most kPartKeys positions, as Share does.
+  // Calls body(begin, end) for parts of at most kPartKeys positions that have no answer yet, as
+  // Share does.
   void ForEachPart(FunctionRef<void(uint32_t, uint32_t)> body) const;
 
   // Sets the outcome of a position, in the caller's own tally.
@@ -86,7 +87,16 @@ class Batch {
     if (!outcomes_.empty()) std::memset(&outcomes_[position], static_cast<int>(kOutcome), count);
     tally->counts[static_cast<size_t>(kOutcome) - 1] += count;
   }
-  // Adds a tally to the batch's. Thread-safe.
+  // Sets the outcomes of the next `count` positions of a lookup to found in DRAM, before it has any
+  // other answers. For one thread.
+  void AnswerLeading(size_t count) {
+    AnswerFound(answered_, count, &tally_);
+    tally_.NoteFound(Tier::kDram, count);
+    answered_ += static_cast<uint32_t>(count);
+  }
+  // The number of positions that AnswerLeading has answered.
+  uint32_t answered() const { return answered_; }
+  // Adds a tally to the batch's. Thread-safe in a batch that may be shared.
   void Add(const OutcomeTally& tally);
 
   // The time since `begin_ns`.
@@ -111,6 +121,7 @@ class Batch {
   const KeySpan keys_;
   const OutcomeSpan outcomes_;
   std::span<const uint16_t> touches_;
+  uint32_t answered_ = 0;
   Mutex tally_mutex_;
   OutcomeTally tally_;  // guarded by tally_mutex_ while parts are under way
 };

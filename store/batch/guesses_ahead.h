@@ -59,7 +59,7 @@ class GuessesAhead {
 
   KeyGroup& GroupAt(size_t group) { return groups_[group % kGroups]; }
   [[gnu::always_inline]] void PrefetchRow(const KeyGroup& group) {
-    if (prefetched_ < group.size()) rows_.Prefetch(group.row(prefetched_));
+    if (prefetched_ < group.size()) group.PrefetchRow(prefetched_);
     ++prefetched_;
   }
   // Looks up what a question for a key of this group needs.
@@ -106,16 +106,16 @@ class GuessesAhead {
 
 inline void GuessesAhead::PrefetchHome(size_t group) {
   KeyGroup& keys = GroupAt(group);
-  keys.Begin(next_hashes_(keys.Begin(0)));
+  keys.set_size(next_hashes_(keys.Begin(rows_)));
   keys.PrefetchHome(*table_.parts().index);
 }
 
 inline void GuessesAhead::LookHome(size_t group) {
-  GroupAt(group).LookHome<IndexUse::kChange>(*table_.parts().index, rows_);
+  GroupAt(group).LookHome<IndexUse::kChange>(*table_.parts().index);
 }
 
 inline void GuessesAhead::LookBehind(size_t group) {
-  GroupAt(group).LookBehind<IndexUse::kChange>(*table_.parts().index, rows_);
+  GroupAt(group).LookBehind<IndexUse::kChange>(*table_.parts().index);
 }
 
 }  // namespace embank

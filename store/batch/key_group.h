@@ -58,11 +58,13 @@ class KeyGroup {
   KeyHash hash(size_t i) const { return hashes_[i]; }
   const Match& guess(size_t i) const { return guesses_[i]; }
 
-  // Returns the place for the hashes of `size` keys, before step 1.
-  KeyHash* Begin(size_t size) {
-    size_ = size;
+  // Returns the place for the hashes of keys of one table, whose rows are prefetched as `rows`
+  // says, before step 1.
+  KeyHash* Begin(const RowPrefetcher& rows) {
+    rows_of_table_ = &rows;
     return hashes_.data();
   }
+  void set_size(size_t size) { size_ = size; }
 
   // Step 1: prefetches their home buckets.
   void PrefetchHome(const KeyIndex& index) {
@@ -75,7 +77,8 @@ class KeyGroup {
   // Step 2: looks into the home buckets. Prefetches the next bucket if entries of the home are
   // displaced.
   template <IndexUse use>
-  [[gnu::noinline]] void LookHome(const KeyIndex& index, const RowPrefetcher& rows) {
+  [[gnu::noinline]] void LookHome(const KeyIndex& index) {
+    const RowPrefetcher& rows = *rows_of_table_;
     if (use == IndexUse::kChange) {
       for (size_t i = 0; i < size_; ++i) probes_[i] = index.ProbeOf(hashes_[i]);
     }
@@ -93,8 +96,9 @@ class KeyGroup {
 
   // Step 3: looks into those buckets.
   template <IndexUse use>
-  [[gnu::noinline]] void LookBehind(const KeyIndex& index, const RowPrefetcher& rows) {
+  [[gnu::noinline]] void LookBehind(const KeyIndex& index) {
     if (behind_count_ == 0) return;
+    const RowPrefetcher& rows = *rows_of_table_;
     std::array<Probe, kGroupKeys> probes;
     std::array<uint8_t, kGroupKeys> masks;
     for (size_t j = 0; j < behind_count_; ++j) {
@@ -110,9 +114,8 @@ class KeyGroup {
     }
   }
 
-  // The address to prefetch for the key at this place: that of its row, if it has one in memory.
-  // After step 3.
-  const std::byte* row(size_t i) const { return rows_[i]; }
+  // Prefetches the row of the key at this place, if it has one in memory. After step 3.
+  [[gnu::always_inline]] void PrefetchRow(size_t i) const { rows_of_table_->Prefetch(rows_[i]); }
 
  private:
   // The address for a key without a row in memory: memory of its own, so that no branch is needed.
@@ -120,6 +123,7 @@ class KeyGroup {
 
   size_t size_ = 0;
   size_t behind_count_ = 0;
+  const RowPrefetcher* rows_of_table_ = nullptr;
   std::array<KeyHash, kGroupKeys> hashes_;
   std::array<Probe, kGroupKeys> probes_;
   std::array<Match, kGroupKeys> guesses_;
@@ -133,86 +137,161 @@ class KeyGroup {
 class NextRows {
  public:
   // `group`: after step 3; nullptr: none is used next.
-  NextRows(const RowPrefetcher& rows, const KeyGroup* group)
-      : rows_(rows), group_(group), size_(group == nullptr ? 0 : group->size()) {}
+  explicit NextRows(const KeyGroup* group)
+      : group_(group), size_(group == nullptr ? 0 : group->size()) {}
 
   // The row at this place of its group.
   [[gnu::always_inline]] void Prefetch(size_t i) const {
-    if (i < size_) rows_.Prefetch(group_->row(i));
+    if (i < size_) group_->PrefetchRow(i);
   }
-  void PrefetchAll() const {
-    for (size_t i = 0; i < size_; ++i) Prefetch(i);
+  // Those from this place on.
+  void PrefetchFrom(size_t i) const {
+    for (; i < size_; ++i) Prefetch(i);
   }
 
  private:
-  const RowPrefetcher& rows_;
   const KeyGroup* const group_;
   const size_t size_;
 };
 
-// Calls use(begin, group, next) for the groups of [0, count) in order, some groups after
-// hash(begin, size, hashes) of each. Inside an EpochTable::Guard, or under the shard's lock while
-// all entries stay in their buckets. The user needs the first `row_bytes` of the rows, and
-// prefetches row i of `next` before it uses row i: no group has fewer rows than the next one.
-template <typename Hash, typename Use>
-void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash hash, Use use) {
-  if (count > 0) table.counters().calls.AddIndexWalk();
-  const KeyIndex& index = *table.parts().index;
-  const RowPrefetcher rows(table, row_bytes);
+// Calls use(number, group, next) for `group_count` groups in order, some groups after
+// begin(number, group), which hashes the keys of each. Inside an EpochTable::Guard, or under the
+// shard's lock while all entries stay in their buckets. The user prefetches row i of `next` before
+// it uses row i, and the rest of `next` after its last row.
+template <typename Begin, typename Use>
+void RunGroups(const KeyIndex& index, size_t group_count, Begin begin, Use use) {
   // There are as many groups in the pipeline as steps.
   std::array<KeyGroup, 4> groups;
-  const size_t group_count = (count + kGroupKeys - 1) / kGroupKeys;
+  if (group_count == 1) {
+    begin(0, &groups[0]);
+    groups[0].PrefetchHome(index);
+    groups[0].LookHome<IndexUse::kRead>(index);
+    groups[0].LookBehind<IndexUse::kRead>(index);
+    NextRows(&groups[0]).PrefetchFrom(0);
+    return use(0, groups[0], NextRows(nullptr));
+  }
   for (size_t step = 0; step < group_count + groups.size() - 1; ++step) {
     const auto group = [&](size_t done) -> KeyGroup* {
       const size_t number = step - done;  // wraps below zero
       return number < group_count ? &groups[number % groups.size()] : nullptr;
     };
     if (KeyGroup* const first = group(0); first != nullptr) {
-      const size_t begin = step * kGroupKeys;
-      const size_t size = std::min(kGroupKeys, count - begin);
-      hash(begin, size, first->Begin(size));
+      begin(step, first);
       first->PrefetchHome(index);
     }
     if (KeyGroup* const second = group(1); second != nullptr) {
-      second->LookHome<IndexUse::kRead>(index, rows);
+      second->LookHome<IndexUse::kRead>(index);
     }
     KeyGroup* const third = group(2);
-    if (third != nullptr) third->LookBehind<IndexUse::kRead>(index, rows);
-    const NextRows next(rows, third);
+    if (third != nullptr) third->LookBehind<IndexUse::kRead>(index);
+    const NextRows next(third);
     if (const KeyGroup* const last = group(3); last != nullptr) {
-      use((step - 3) * kGroupKeys, *last, next);
+      use(step - 3, *last, next);
     } else {
-      next.PrefetchAll();
+      next.PrefetchFrom(0);
     }
   }
 }
 
-// The same for keys [begin, end): calls use(position, group, next).
+// Keys of one table of a batch, of whose rows the first `row_bytes` are needed.
+class TableKeys {
+ public:
+  TableKeys(const Table& table, KeySpan keys, uint32_t row_bytes)
+      : table_(table), keys_(keys), rows_(table, row_bytes) {}
+
+  const Table& table() const { return table_; }
+  KeySpan keys() const { return keys_; }
+  size_t group_count() const { return (keys_.size() + kGroupKeys - 1) / kGroupKeys; }
+  // The first key of a group, and the number of them.
+  size_t BeginOf(size_t group) const { return group * kGroupKeys; }
+  size_t SizeOf(size_t group) const { return std::min(kGroupKeys, keys_.size() - BeginOf(group)); }
+  void Hash(size_t number, KeyGroup* group) const {
+    table_.HashesOf(keys_.subspan(BeginOf(number), SizeOf(number)), group->Begin(rows_));
+    group->set_size(SizeOf(number));
+  }
+
+ private:
+  const Table& table_;
+  const KeySpan keys_;
+  const RowPrefetcher rows_;
+};
+
+// Goes through the groups of several TableKeys, one after the other.
+class GroupCursor {
+ public:
+  // Returns the group, by the number of its TableKeys and its own, and goes to the next one. There
+  // is one.
+  struct Place {
+    size_t of;
+    size_t group;
+  };
+  Place Next(std::span<const TableKeys> all) {
+    for (; next_.group == all[next_.of].group_count(); next_.group = 0) ++next_.of;
+    return {next_.of, next_.group++};
+  }
+
+ private:
+  Place next_ = {0, 0};
+};
+
+// Calls use(number, begin, group, next) for the groups of keys of all[number], which begin at this
+// key, in order: one pipeline for all tables, which are of one store. As RunGroups.
+template <typename Use>
+void ForEachGroupOf(std::span<const TableKeys> all, Use use) {
+  size_t group_count = 0;
+  for (const TableKeys& each : all) {
+    if (each.group_count() > 0) each.table().counters().calls.AddIndexWalk();
+    group_count += each.group_count();
+  }
+  if (group_count == 0) return;
+  GroupCursor begun, used;
+  const auto begin_group = [&](size_t, KeyGroup* group) {
+    const GroupCursor::Place place = begun.Next(all);
+    all[place.of].Hash(place.group, group);
+  };
+  const auto use_group = [&](size_t, const KeyGroup& group, const NextRows& next) {
+    const GroupCursor::Place place = used.Next(all);
+    use(place.of, all[place.of].BeginOf(place.group), group, next);
+  };
+  RunGroups(*all[0].table().parts().index, group_count, begin_group, use_group);
+}
+
+// The same for keys [begin, end) of one table: calls use(position, group, next). No group has fewer
+// rows than the next one.
 template <typename Use>
 void ForEachKeyGroup(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin,
                      uint32_t end, Use use) {
-  const auto hash = [&](size_t first, size_t size, KeyHash* hashes) {
-    table.HashesOf(keys.subspan(begin + first, size), hashes);
+  if (begin == end) return;
+  table.counters().calls.AddIndexWalk();
+  const TableKeys all(table, keys.subspan(begin, end - begin), row_bytes);
+  const auto begin_group = [&](size_t number, KeyGroup* group) { all.Hash(number, group); };
+  const auto use_group = [&](size_t number, const KeyGroup& group, const NextRows& next) {
+    use(static_cast<uint32_t>(begin + all.BeginOf(number)), group, next);
   };
-  const auto use_keys = [&](size_t first, const KeyGroup& group, const NextRows& next) {
-    use(static_cast<uint32_t>(begin + first), group, next);
-  };
-  ForEachGroup(table, row_bytes, end - begin, hash, use_keys);
+  RunGroups(*table.parts().index, all.group_count(), begin_group, use_group);
 }
 
-// The same key by key: calls hash_at(i), then use(i, hash, guess).
+// The same for keys that are given by their hashes, key by key: calls hash_at(i) for each of
+// [0, count), then use(i, hash, guess).
 template <typename HashAt, typename Use>
 void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
-  const auto hash = [&](size_t begin, size_t size, KeyHash* hashes) {
+  if (count == 0) return;
+  table.counters().calls.AddIndexWalk();
+  const RowPrefetcher rows(table, row_bytes);
+  const auto begin_group = [&](size_t number, KeyGroup* group) {
+    const size_t begin = number * kGroupKeys;
+    const size_t size = std::min(kGroupKeys, count - begin);
+    KeyHash* const hashes = group->Begin(rows);
     for (size_t i = 0; i < size; ++i) hashes[i] = hash_at(begin + i);
+    group->set_size(size);
   };
-  const auto use_group = [&](size_t begin, const KeyGroup& group, const NextRows& next) {
+  const auto use_group = [&](size_t number, const KeyGroup& group, const NextRows& next) {
     for (size_t i = 0; i < group.size(); ++i) {
       next.Prefetch(i);
-      use(begin + i, group.hash(i), group.guess(i));
+      use(number * kGroupKeys + i, group.hash(i), group.guess(i));
     }
   };
-  ForEachGroup(table, row_bytes, count, hash, use_group);
+  RunGroups(*table.parts().index, (count + kGroupKeys - 1) / kGroupKeys, begin_group, use_group);
 }
 
 }  // namespace embank

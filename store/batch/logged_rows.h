@@ -85,7 +85,7 @@ class LoggedRows {
 };
 
 // Promotes the rows of a batch that are in the log, as one list, before a writer takes locks. A
-// writer defers rows that are in the log nevertheless (store/batch/deferred_rows.h), so that only
+// writer defers rows that are in the log nevertheless (store/batch/row_for_update.h), so that only
 // speed depends on this.
 void PromoteRows(const Batch& batch);
 

@@ -10,11 +10,11 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
-#include "store/batch/deferred_rows.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/new_rows.h"
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
+#include "store/batch/touches.h"
 #include "store/batch/write_scope.h"
 #include "store/hot/hot_flush.h"
 #include "store/hot/hot_list.h"
@@ -24,172 +24,6 @@
 
 namespace embank {
 namespace {
-
-// Counts the heat of rows that were read without a lock, many at a time. An exchange waits for all
-// writes before it, also for a row's answer that is on its way to memory.
-class HeatTouches {
- public:
-  explicit HeatTouches(const Batch& batch)
-      : batch_(batch), now_(batch.table().parts().heat_clock->now()) {}
-
-  void Add(uint32_t position, const RowSeen& row) {
-    if (count_ == touches_.size()) Flush();
-    touches_[count_] = {row.header, WordOf(row.mark),
-                        TouchedWord(row.mark, now_, batch_.TouchesOf(position))};
-    positions_[count_++] = position;
-  }
-  // Inside the guard under which the rows were seen.
-  void Flush() {
-    for (size_t i = 0; i < count_; ++i) {
-      const Touch& touch = touches_[i];
-      uint64_t word = touch.seen;
-      if (std::atomic_ref(*MarkWord(touch.header))
-              .compare_exchange_strong(word, touch.touched, std::memory_order_relaxed)) {
-        continue;
-      }
-      // Mostly another thread has touched it.
-      const bool is_same = MarkOf(word).identity == MarkOf(touch.seen).identity;
-      const uint32_t touches = batch_.TouchesOf(positions_[i]);
-      if (!is_same || !TouchHeat(touch.header, MarkOf(word), now_, touches)) {
-        TouchAnew(positions_[i], touches);
-      }
-    }
-    count_ = 0;
-  }
-
- private:
-  // The second word of a header, before and after, so that an exchange waits for nothing else.
-  struct Touch {
-    RowHeader* header;
-    uint64_t seen;
-    uint64_t touched;
-  };
-
-  // The row was written since it was read; or it was erased, and its heat is dropped. If its key
-  // was created again meanwhile, the new row gets the heat: only the key identifies a row.
-  void TouchAnew(uint32_t position, uint32_t touches) const {
-    const Key key = batch_.keys()[position];
-    RowSeen row;
-    do {
-      Match match = {};
-      row = FindAndReadRow(
-          batch_.table(), key, batch_.table().HashOf(key),
-          [](const RowWatch& watch) { return watch.IsCurrent(); }, &match);
-    } while (row.header != nullptr && !TouchHeat(row.header, row.mark, now_, touches));
-  }
-
-  const Batch& batch_;
-  const HeatEpoch now_;
-  size_t count_ = 0;
-  std::array<Touch, 64> touches_;
-  std::array<uint32_t, 64> positions_;
-};
-
-// Rows whose links are on their way to the cache at once.
-constexpr size_t kTouchedAtOnce = 64;
-
-// The positions of one part of a batch that found their rows in memory. It touches these rows
-// together: one lock for each shard and part, and within a shard in the order of the positions.
-class RecentUses {
- public:
-  // The part begins at position `begin`. `orders` is that of RowMover::OrdersToTouch.
-  RecentUses(const Batch& batch, uint32_t begin, SlotOrders* orders)
-      : batch_(batch), begin_(begin), orders_(*orders) {}
-  RecentUses(const RecentUses&) = delete;
-  RecentUses& operator=(const RecentUses&) = delete;
-
-  // The rows of `count` positions were found. At most Batch::kPartKeys in all, in rising order.
-  void Add(uint32_t position, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-      found_[count_++] = static_cast<uint16_t>(position - begin_ + i);
-    }
-  }
-  // Touches the rows that are still in memory. Takes locks of shards; inside no EpochTable::Guard.
-  void Touch();
-
- private:
-  static_assert(Batch::kPartKeys <= uint32_t{1} << 16);
-
-  Key KeyOf(uint16_t offset) const { return batch_.keys()[begin_ + offset]; }
-  void TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> offsets)
-      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-
-  const Batch& batch_;
-  const uint32_t begin_;
-  SlotOrders& orders_;
-  size_t count_ = 0;
-  std::array<uint16_t, Batch::kPartKeys> found_;  // positions, from begin_ on
-};
-
-void RecentUses::Touch() {
-  EMBANK_CHECK(count_ <= found_.size());
-  if (count_ == 0) return;
-  const Table& table = batch_.table();
-  const auto shard_of = [&](uint16_t offset) {
-    return KeyIndex::ShardOf(table.HashOf(KeyOf(offset)));
-  };
-  const std::span<const uint16_t> found = std::span(found_).first(count_);
-  std::array<uint32_t, KeyIndex::kShardCount> ends{};
-  for (const uint16_t offset : found) ++ends[shard_of(offset)];
-  uint32_t begin = 0;
-  for (uint32_t& end : ends) {
-    begin += end;
-    end = begin - end;  // where the shard's begin, until all are in their places
-  }
-  EMBANK_CHECK(begin == count_);
-  std::array<uint16_t, Batch::kPartKeys> by_shard;
-  for (const uint16_t offset : found) by_shard[ends[shard_of(offset)]++] = offset;
-  // From the first position's shard on, and past locks that others have: batches that run at once
-  // do not wait for each other from lock to lock.
-  const uint32_t first = shard_of(found.front());
-  std::array<uint8_t, KeyIndex::kShardCount> passed_by;
-  size_t passed_by_count = 0;
-  const auto shard_offsets = [&](uint32_t number) {
-    const uint32_t shard_begin = number == 0 ? 0 : ends[number - 1];
-    return std::span<const uint16_t>(by_shard).subspan(shard_begin, ends[number] - shard_begin);
-  };
-  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
-    const uint32_t number = (first + i) % KeyIndex::kShardCount;
-    KeyIndex::Shard* const shard = table.parts().index->shard(number);
-    if (shard_offsets(number).empty()) continue;
-    if (shard->mutex.TryLock()) {
-      TouchShard(shard, shard_offsets(number));
-      shard->mutex.Unlock();
-    } else {
-      passed_by[passed_by_count++] = static_cast<uint8_t>(number);
-    }
-  }
-  for (const uint8_t number : std::span(passed_by).first(passed_by_count)) {
-    KeyIndex::Shard* const shard = table.parts().index->shard(number);
-    MutexLock lock(&shard->mutex);
-    TouchShard(shard, shard_offsets(number));
-  }
-  count_ = 0;
-}
-
-// The rows may have moved since they were read, so that they are found anew; their buckets and
-// headers are still in the cache.
-void RecentUses::TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> offsets) {
-  const Table& table = batch_.table();
-  SlotOrders::Order& order = orders_.Of(shard);
-  std::array<uint32_t, kTouchedAtOnce> slots;
-  for (size_t begin = 0; begin < offsets.size(); begin += kTouchedAtOnce) {
-    const auto some = offsets.subspan(begin, std::min(kTouchedAtOnce, offsets.size() - begin));
-    size_t count = 0;
-    ForEachGuess(
-        table, sizeof(RowHeader), some.size(),
-        [&](size_t i) { return table.HashOf(KeyOf(some[i])); },
-        [&](size_t i, KeyHash hash, const Match& guess) {
-          const Match match = table.parts().index->Confirm(guess, table.IdOf(KeyOf(some[i]), hash));
-          if (!match.any() || !match.location().IsInDram()) return;
-          const uint32_t slot = orders_.notes().NumberOf(match.location());
-          __builtin_prefetch(&orders_.Links(slot), 1);
-          slots[count++] = slot;
-        });
-    for (size_t i = 0; i < count; ++i) order.PrefetchTouch(slots[i]);
-    for (size_t i = Seeded(SeededBug::kTouchLost) ? 1 : 0; i < count; ++i) order.Touch(slots[i]);
-  }
-}
 
 // The rows of a batch that are not in DRAM.
 struct RowsElsewhere {
@@ -369,6 +203,56 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   batch->Add(tally);
 }
 
+namespace {
+
+// Answers the positions of a group of a batch, from `begin` on, if all their rows are in DRAM and
+// none is being changed. Returns whether it has.
+bool ReadWholeGroup(const LeadingBatch& of, uint32_t begin, const KeyGroup& group,
+                    const NextRows& next, HeatTouches* touches) {
+  Batch* const batch = of.batch;
+  const Table& table = batch->table();
+  std::array<VectorCopy, kGroupKeys> memory;
+  const std::span copies = std::span(memory).first(group.size());
+  LocateRows(table, group, batch->keys().data() + begin, of.rows.Row(begin), of.rows.stride_bytes,
+             next, copies.data());
+  for (const VectorCopy& copy : copies) {
+    if (copy.row.header == nullptr) return false;
+  }
+  const uint32_t all = (1u << copies.size()) - 1;
+  if (CopyVectors(copies, table.layout().vector_bytes, nullptr) != all) return false;
+  touches->Use(*batch);
+  for (uint32_t i = 0; i < copies.size(); ++i) {
+    touches->Add(begin + i, {copies[i].row.header, copies[i].row.mark});
+  }
+  batch->AnswerLeading(copies.size());
+  return true;
+}
+
+}  // namespace
+
+bool MayReadLeading(const Table& table, MissingRule rule) {
+  return table.parts().hot == nullptr && table.mover()->OrdersToTouch() == nullptr &&
+         (rule != MissingRule::kSkip || table.layout().vector_bytes <= kHeldBytesMax);
+}
+
+void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKeys> keys) {
+  EMBANK_CHECK(batches.size() == keys.size());
+  if (batches.empty()) return;
+  HeatTouches touches(*batches[0].batch);
+  const auto use = [&](size_t number, size_t begin, const KeyGroup& group, const NextRows& next) {
+    // Not after a group that was not answered.
+    const bool leads = batches[number].batch->answered() == begin;
+    if (leads &&
+        ReadWholeGroup(batches[number], static_cast<uint32_t>(begin), group, next, &touches)) {
+      return;
+    }
+    next.PrefetchFrom(0);
+  };
+  const EpochTable::Guard guard(batches[0].batch->table().parts().epochs);
+  ForEachGroupOf(keys, use);
+  touches.Flush();
+}
+
 void ReadExisting(Batch* batch, LoggedRows* logged, HotList* hot, MissingRule rule, RowSpan rows,
                   Missing missing) {
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
@@ -381,35 +265,78 @@ namespace {
 // Small batches need no allocation.
 constexpr size_t kInlineKeys = 64;
 
+// The creation of the rows that a lookup does not find.
+class Creation {
+ public:
+  Creation(Batch* batch, WriteScope* scope, RowSpan rows)
+      : batch_(*batch), scope_(*scope), rows_(rows) {}
+
+  // kResourceExhausted. Batches of kInlineKeys need no memory.
+  Status Allocate() {
+    const Table& table = batch_.table();
+    EMBANK_RETURN_IF_ERROR(scope_.Allocate());
+    EMBANK_RETURN_IF_ERROR(hot_.Allocate(table.parts().hot, scope_.PieceKeysMax()));
+    return batch_keys_.Allocate(table, batch_.keys());
+  }
+
+  // Reads or makes the rows of all positions in their order, under their shards' locks.
+  void RunAll() {
+    Begin();
+    scope_.ChangeAll([&](const ShardGroup& group) { CreateRowsOf(group); },
+                     [&] { return ReadHot(batch_, batch_.keys(), &hot_, rows_); });
+  }
+  // Does the same for some positions, whose rows were not there.
+  void Run(std::span<const uint32_t> positions) {
+    Begin();
+    scope_.Change(
+        positions, [&](const ShardGroup& group) { CreateRowsOf(group); },
+        [&] {
+          Status read = ReadHot(batch_, {}, &hot_, rows_);
+          if (scope_.IsInPieces()) hot_.Clear();
+          return read;
+        });
+  }
+
+ private:
+  void Begin() {
+    rule_ = batch_.table().rule();
+    batch_keys_.Collect();
+  }
+  void CreateRowsOf(const ShardGroup& group) {
+    CreateGroup(&batch_, group, rule_, rows_, batch_keys_, &hot_);
+  }
+
+  Batch& batch_;
+  WriteScope& scope_;
+  const RowSpan rows_;
+  UpdateRule rule_;
+  BatchKeys batch_keys_;
+  HotList hot_;
+};
+
 // Reads and makes rows in order of positions, all under their shards' locks.
 Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
-  const UpdateRule rule = batch->table().rule();
-  BatchKeys batch_keys;
-  HotList hot;
-  EMBANK_RETURN_IF_ERROR(scope->Allocate());
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(batch->table().parts().hot, batch->keys().size()));
-  EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
-  batch_keys.Collect();
-  scope->ChangeAll(
-      [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys, &hot); },
-      [&] { return ReadHot(*batch, batch->keys(), &hot, rows); });
+  Creation creation(batch, scope, rows);
+  EMBANK_RETURN_IF_ERROR(creation.Allocate());
+  creation.RunAll();
   return OkStatus();
 }
 
 // Reads existing rows without a lock, then creates the missing ones, in order of positions.
 Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   Scratch<uint32_t, kInlineKeys> missing_memory;
-  BatchKeys batch_keys;
   RowsElsewhere elsewhere;
-  HotList hot;
+  LateObject<Creation> creation;
   EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(*batch));
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(batch->table().parts().hot, scope->PieceKeysMax()));
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
-  EMBANK_RETURN_IF_ERROR(scope->Allocate());
-  EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
-  const std::span<uint32_t> missing = missing_memory.values();
+  // Nothing is done if there is no memory. A batch that needs none makes it when a row is missing.
+  if (batch->keys().size() > kInlineKeys) {
+    creation.Make(batch, scope, rows);
+    EMBANK_RETURN_IF_ERROR(creation.get()->Allocate());
+  }
   // Each part notes its missing positions from its own begin on; unused places stay kNone.
   constexpr uint32_t kNone = 0xFFFFFFFF;
+  const std::span<uint32_t> missing = missing_memory.values();
   const auto read_part = [&](uint32_t begin, uint32_t end) {
     uint32_t next = begin;
     const bool in_order =
@@ -423,19 +350,14 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
     batch->ForEachPart(read_part);
     EMBANK_RETURN_IF_ERROR(ReadHot(*batch, batch->keys(), &elsewhere.hot, rows));
   }
-  const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
-  if (missing_end != missing.begin()) {
-    const UpdateRule rule = batch->table().rule();
-    batch_keys.Collect();
-    scope->Change(
-        std::span(missing.begin(), missing_end),
-        [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys, &hot); },
-        [&] {
-          Status read = ReadHot(*batch, {}, &hot, rows);
-          if (scope->IsInPieces()) hot.Clear();
-          return read;
-        });
+  const auto missing_begin = missing.begin() + batch->answered();
+  const auto missing_end = std::remove(missing_begin, missing.end(), kNone);
+  if (missing_end == missing_begin) return OkStatus();
+  if (creation.get() == nullptr) {
+    creation.Make(batch, scope, rows);
+    EMBANK_RETURN_IF_ERROR(creation.get()->Allocate());
   }
+  creation.get()->Run(std::span(missing_begin, missing_end));
   return OkStatus();
 }
 
@@ -552,7 +474,14 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
-  EMBANK_RETURN_IF_ERROR(AnswerLookup(&batch, &scope, rule, rows));
+  if (keys.size() <= kInlineKeys && MayReadLeading(*table, rule)) {
+    const LeadingBatch leading = {&batch, rows};
+    const TableKeys all(*table, keys, table->layout().vector_end_bytes());
+    ReadLeading({&leading, 1}, {&all, 1});
+  }
+  if (batch.answered() < keys.size()) {
+    EMBANK_RETURN_IF_ERROR(AnswerLookup(&batch, &scope, rule, rows));
+  }
   return FinishLookup(&batch, &scope, begin_ns);
 }
 

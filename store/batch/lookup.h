@@ -6,16 +6,16 @@
 
 #include "base/function_ref.h"
 #include "base/status.h"
+#include "store/batch/batch.h"
+#include "store/batch/key_group.h"
 #include "store/table/table.h"
 
 namespace embank {
 
-class Batch;
 class BatchKeys;
 class HotList;
 class LoggedRows;
 class WriteScope;
-struct OutcomeTally;
 struct ShardGroup;
 
 // Copies the rows of `keys` to `rows`; absent keys follow `rule`. Each row is copied whole. Counts
@@ -33,7 +33,22 @@ Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes);
 // locks of shards for rows in the log.
 Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes);
 
-// ---- the steps of a lookup, for callers whose rows are in device memory (store/device) ----
+// ---- the steps of a lookup, for callers that look several batches up or whose rows are in device
+// memory (store/packed, store/device) ----
+
+// A batch of few keys, whose rows are read together with those of others.
+struct LeadingBatch {
+  Batch* batch;
+  RowSpan rows;
+};
+// Answers the leading positions of batches of one store, which have no answers yet, as long as
+// their rows are in DRAM: mostly all of a batch. Batch::answered tells how many. The keys of all
+// batches, which `keys` has too, go through one pipeline. Takes no lock; one thread, inside no
+// EpochTable::Guard.
+void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKeys> keys);
+// Whether a batch of the table may be one of these: rows beyond the leading ones that a lookup must
+// not write may have been written.
+bool MayReadLeading(const Table& table, MissingRule rule);
 
 // Copies the rows of a batch that exist and are not in device memory, counts heat for all that
 // exist (Batch::TouchesOf), and sets their outcomes. Notes rows in device memory in `hot`. Calls
@@ -51,7 +66,8 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
 // Counts the positions of a lookup whose rows are in device memory; and of `keys`, if they are in
 // the sample, the distinct ones that are there (store/hot/unique_hits.h).
 void CountHot(Table* table, KeySpan keys, HotList* hot);
-// Does the work of Lookup on a batch, which is neither counted nor settled then.
+// Does the work of Lookup on the positions of a batch behind the leading ones; it is neither
+// counted nor settled then.
 Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows);
 // Counts a lookup whose answers are all given, as one batch of its table that took so long. `keys`
 // are in parts, and count `more_touches` more than once each.

@@ -100,6 +100,7 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
     next.Prefetch(i);
     copies[i] = {may_copy ? SeeRow(rows, id, guess, keys[i]) : RowWatch{}, to + i * stride_bytes};
   }
+  next.PrefetchFrom(size);
 }
 
 static_assert(kGroupKeys < kVectorCopiesMax);

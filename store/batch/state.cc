@@ -5,7 +5,6 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/batch.h"
-#include "store/batch/deferred_rows.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"

@@ -16,8 +16,13 @@ Status UniqueKeys::Allocate(size_t keys) {
 std::span<const uint32_t> UniqueKeys::Find(const ShardGroup& group) {
   const size_t count = group.size();
   const std::span<uint32_t> next = next_.values().subspan(group.begin, count);
-  const std::span<uint32_t> last = last_.values().subspan(group.begin, count);
   const std::span<uint32_t> firsts = firsts_.values().subspan(group.begin, count);
+  if (count == 1) {  // as most groups of a small batch have
+    next[0] = kEnd;
+    firsts[0] = 0;
+    return firsts;
+  }
+  const std::span<uint32_t> last = last_.values().subspan(group.begin, count);
   const std::span<uint32_t> places =
       places_.values().subspan(kPlacesPerKey * group.begin, kPlacesPerKey * count);
   std::fill(places.begin(), places.end(), kEnd);

@@ -6,7 +6,6 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/batch.h"
-#include "store/batch/deferred_rows.h"
 #include "store/batch/new_rows.h"
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"

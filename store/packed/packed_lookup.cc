@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/late_object.h"
 #include "base/memory/scratch.h"
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
@@ -85,6 +86,23 @@ class TableLookup {
     return AllocateForDevice();
   }
 
+  // Appends batches of the table's features to those whose rows are read together. `vectors` are
+  // those of Run. After Allocate.
+  void AddLeading(std::span<float> vectors, std::vector<LeadingBatch>* batches,
+                  std::vector<TableKeys>* keys) {
+    leading_ = std::make_unique<LateObject<Batch>[]>(group_.features.size());
+    for (size_t i = 0; i < group_.features.size(); ++i) {
+      const LookupFeature& feature = features_[group_.features[i]];
+      if (!MayReadLeading(*group_.table, RuleOf(feature)) || !LeadsIn(feature, i == 0)) continue;
+      const RowSpan rows = AreRows(feature) ? feature.rows : VectorRows(vectors);
+      LateObject<Batch>* const batch = &leading_[i];
+      batch->Make(group_.table, feature.keys, feature.outcomes);
+      batch->get()->set_touches(feature.touches);
+      batches->push_back({batch->get(), rows});
+      keys->emplace_back(*group_.table, feature.keys, group_.table->layout().vector_end_bytes());
+    }
+  }
+
   // Pools the features in front whose rows go to the device, up to the first without pooling, whose
   // rows the store's stream writes to the caller's memory. `vectors`: ChunkFloats of them.
   void PoolFirst(std::span<float> vectors) {
@@ -107,6 +125,29 @@ class TableLookup {
   }
 
  private:
+  // The rule for the keys of a feature: bags have zeros for keys that are skipped.
+  MissingRule RuleOf(const LookupFeature& feature) const {
+    const bool is_pooled = feature.pooling != Pooling::kNone;
+    return is_pooled && rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
+  }
+
+  // Whether the rows of the keys are those of the caller, as they are.
+  static bool AreRows(const LookupFeature& feature) {
+    return feature.pooling == Pooling::kNone || BagSums(feature).AreRows();
+  }
+  RowSpan VectorRows(std::span<float> vectors) const {
+    return {reinterpret_cast<std::byte*>(vectors.data()), group_.table->layout().vector_bytes};
+  }
+  // Whether the rows of a feature may be read before those that the features before it create. The
+  // vectors of the first feature's bags have their place; where rows are forgotten for new ones,
+  // features are read in their order.
+  bool LeadsIn(const LookupFeature& feature, bool is_first) const {
+    if (feature.is_on_device || feature.has_padding() || feature.keys.size() > chunk_keys_) {
+      return false;
+    }
+    return is_first || (AreRows(feature) && group_.table->forgetter() == nullptr);
+  }
+
   // Whether rows have another place, or none, in the caller's memory.
   static bool GoesByChunks(const LookupFeature& feature) {
     return feature.pooling != Pooling::kNone || (feature.has_padding() && !feature.is_on_device);
@@ -283,10 +324,9 @@ class TableLookup {
 
   Status PoolChunk(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
                    uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
-    auto* const first = reinterpret_cast<std::byte*>(vectors.data());
-    const RowSpan rows = {first, group_.table->layout().vector_bytes};
+    const RowSpan rows = VectorRows(vectors);
     Status status = AnswerForSums(feature, begin, count, rows, tally);
-    if (status.ok()) sums.Add(begin, count, first, group_.is_large);
+    if (status.ok()) sums.Add(begin, count, rows.data, group_.is_large);
     return status;
   }
 
@@ -294,12 +334,11 @@ class TableLookup {
   Status AnswerForSums(const LookupFeature& feature, uint64_t begin, uint64_t count, RowSpan rows,
                        OutcomeTally* tally) {
     const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
-    const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
     const uint64_t unread_before = tally->unread();
-    Status status =
-        Answer({feature.keys.subspan(begin, count), {}, outcomes, rows}, rule, begin, tally);
+    Status status = Answer({feature.keys.subspan(begin, count), {}, outcomes, rows},
+                           RuleOf(feature), begin, tally);
     if (tally->unread() > unread_before) {
-      for (uint64_t i = 0; i < count; ++i) {
+      for (uint64_t i = LeadingOfFeature(); i < count; ++i) {
         if (!IsUnread(static_cast<Outcome>(outcomes[i]))) continue;
         std::memset(rows.Row(i), 0, group_.table->layout().vector_bytes);
       }
@@ -324,7 +363,11 @@ class TableLookup {
 
   // Answers keys of a feature, from position `begin` on. If there is no memory for their scratch,
   // nothing was done of them, but maybe of others: so they are answered a few at a time.
-  Status Answer(const Keys& all, MissingRule rule, uint64_t begin, OutcomeTally* tally) {
+  Status Answer(const Keys& keys, MissingRule rule, uint64_t begin, OutcomeTally* tally) {
+    const uint64_t done = TakeLeading(tally);
+    if (done == keys.keys.size()) return OkStatus();
+    const Keys all = keys.Part(done, keys.keys.size() - done);
+    begin += done;
     OutcomeTally answered;
     Status status = AnswerAtOnce(all, rule, &answered);
     tally->Add(answered, begin);
@@ -338,6 +381,22 @@ class TableLookup {
       tally->Add(piece, begin + i);
     }
     return status;
+  }
+
+  // The number of leading positions of the feature that is looked up, which is one chunk then.
+  uint64_t LeadingOfFeature() {
+    if (leading_ == nullptr || leading_[next_ - 1].get() == nullptr) return 0;
+    return leading_[next_ - 1].get()->answered();
+  }
+  // Adds their outcomes; returns their number.
+  uint64_t TakeLeading(OutcomeTally* tally) {
+    if (LeadingOfFeature() == 0) return 0;
+    const Batch& batch = *leading_[next_ - 1].get();
+    tally->Add(batch.tally());
+    const Batch answered(group_.table, batch.keys().first(batch.answered()), {});
+    WriteScope scope(answered);
+    scope.Settle().IgnoreError();  // it tells of devices, and there are none
+    return batch.answered();
   }
 
   Status AnswerAtOnce(const Keys& some, MissingRule rule, OutcomeTally* tally) {
@@ -358,7 +417,8 @@ class TableLookup {
   uint64_t more_touches_ = 0;
   Status call_status_;
   Scratch<uint8_t, 16> outcomes_;
-  size_t next_ = 0;  // of the group's features
+  size_t next_ = 0;                               // of the group's features
+  std::unique_ptr<LateObject<Batch>[]> leading_;  // of the group's features
   // For the device: rows of bags, those that are pooled, and a row of zeros.
   Scratch<float, 1> bag_floats_;
   size_t next_float_ = 0;
@@ -391,6 +451,16 @@ Status LookUpAll(std::span<const LookupFeature> features, MissingRule rule, Call
   const auto vectors_of = [&](size_t i) {
     return (groups[i].is_large ? shared_vectors : small_vectors[i]).values();
   };
+  if (callers == nullptr && AreFew(groups)) {
+    std::vector<LeadingBatch> leading;
+    std::vector<TableKeys> leading_keys;
+    leading.reserve(features.size());
+    leading_keys.reserve(features.size());
+    for (size_t i = 0; i < groups.size(); ++i) {
+      lookups[i].AddLeading(vectors_of(i), &leading, &leading_keys);
+    }
+    ReadLeading(leading, leading_keys);
+  }
   if (callers != nullptr) {
     EMBANK_RETURN_IF_ERROR(callers->Check());
     // First, while a wait for rows on the device is no wait for the caller's work.

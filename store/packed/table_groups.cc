@@ -62,6 +62,12 @@ uint64_t ShareNs(uint64_t call_ns, const TableGroup& group, std::span<const Tabl
   return static_cast<uint64_t>(static_cast<double>(call_ns) * part);
 }
 
+bool AreFew(std::span<const TableGroup> groups) {
+  uint64_t keys = 0;
+  for (const TableGroup& group : groups) keys += group.keys;
+  return keys < kSharedKeysMin;
+}
+
 void ForEachTable(std::span<const TableGroup> groups, FunctionRef<void(size_t)> body) {
   uint64_t small_groups = 0;
   uint64_t small_keys = 0;

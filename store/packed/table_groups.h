@@ -31,6 +31,9 @@ std::vector<TableGroup> GroupByTable(std::span<const Feature> features);  // non
 // The part of a call's time that a group has, by its part of the keys.
 uint64_t ShareNs(uint64_t call_ns, const TableGroup& group, std::span<const TableGroup> groups);
 
+// Whether all keys of a call are so few that one thread does them.
+bool AreFew(std::span<const TableGroup> groups);
+
 // Calls body(i) for each group: on the caller's thread, one after the other, for large ones, and on
 // the threads of the store for the others. Bodies do not throw.
 void ForEachTable(std::span<const TableGroup> groups, FunctionRef<void(size_t)> body);

@@ -25,7 +25,7 @@ namespace embank {
 // The charge for the store's objects and its threads' bookkeeping.
 inline constexpr uint64_t kStoreFixedBytes = uint64_t{128} << 10;
 // The charge for a table's object, which is mostly counters, its name and its registration.
-inline constexpr uint64_t kTableFixedBytes = 7168;
+inline constexpr uint64_t kTableFixedBytes = 12288;
 
 // The index of a store with a path leaves this part of dram_bytes to rows and to the log. The log's
 // bits of a row take a 50th of the row's index bytes.

@@ -8,17 +8,17 @@
 namespace embank {
 namespace {
 
-using Counters = std::span<std::atomic<uint64_t>>;
-
 // Most counts of a batch are 0.
-void AddAll(std::span<const uint64_t> counts, Counters to) {
+template <typename Counters>
+void AddAll(std::span<const uint64_t> counts, bool is_owned, Counters* to) {
   for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] != 0) to[i].fetch_add(counts[i], std::memory_order_relaxed);
+    if (counts[i] != 0) (*to)[i].Add(counts[i], is_owned);
   }
 }
 
-void SumAll(std::span<const std::atomic<uint64_t>> counters, std::span<uint64_t> sums) {
-  for (size_t i = 0; i < sums.size(); ++i) sums[i] += counters[i].load(std::memory_order_relaxed);
+template <typename Counters>
+void SumAll(const Counters& counters, std::span<uint64_t> sums) {
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += counters[i].value();
 }
 
 }  // namespace
@@ -27,17 +27,24 @@ uint64_t CallDurations::count() const {
   return std::accumulate(batches.begin(), batches.end(), uint64_t{0});
 }
 
+CallCounters::ThreadShard CallCounters::OfThread() {
+  const uint64_t number = ThreadNumber();
+  const bool is_owned = number < kOwnedShards;
+  return {shards_[is_owned ? number : kOwnedShards + number % kSharedShards], is_owned};
+}
+
 void CallCounters::Add(TableVerb verb, uint64_t nanoseconds, const CallCounts& counts) {
-  Shard& shard = shards_[ThreadNumber() % kShards];
+  const auto [shard, is_owned] = OfThread();
   Verb& counters = shard.verbs[static_cast<uint32_t>(verb)];
-  counters.batches[CallDurations::BucketOf(nanoseconds)].fetch_add(1, std::memory_order_relaxed);
-  counters.nanoseconds.fetch_add(nanoseconds, std::memory_order_relaxed);
-  AddAll(counts.keys_by_outcome, counters.keys_by_outcome);
-  if (verb == TableVerb::kLookup) AddAll(counts.found_in, shard.found_in);
+  counters.batches[CallDurations::BucketOf(nanoseconds)].Add(1, is_owned);
+  counters.nanoseconds.Add(nanoseconds, is_owned);
+  AddAll(counts.keys_by_outcome, is_owned, &counters.keys_by_outcome);
+  if (verb == TableVerb::kLookup) AddAll(counts.found_in, is_owned, &shard.found_in);
 }
 
 void CallCounters::AddIndexWalk() {
-  shards_[ThreadNumber() % kShards].index_walks.fetch_add(1, std::memory_order_relaxed);
+  const auto [shard, is_owned] = OfThread();
+  shard.index_walks.Add(1, is_owned);
 }
 
 CallCounts CallCounters::Counts(TableVerb verb) const {
@@ -54,14 +61,14 @@ CallDurations CallCounters::Durations(TableVerb verb) const {
   for (const Shard& shard : shards_) {
     const Verb& counters = shard.verbs[static_cast<uint32_t>(verb)];
     SumAll(counters.batches, sums.batches);
-    sums.nanoseconds += counters.nanoseconds.load(std::memory_order_relaxed);
+    sums.nanoseconds += counters.nanoseconds.value();
   }
   return sums;
 }
 
 uint64_t CallCounters::IndexWalks() const {
   uint64_t walks = 0;
-  for (const Shard& shard : shards_) walks += shard.index_walks.load(std::memory_order_relaxed);
+  for (const Shard& shard : shards_) walks += shard.index_walks.value();
   return walks;
 }
 

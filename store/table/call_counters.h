@@ -63,23 +63,47 @@ class CallCounters {
   uint64_t IndexWalks() const;
 
  private:
-  // Threads that call at once seldom share one of these: four, 5 KiB for a table, are enough for a
-  // dozen threads, each of which adds once for a batch.
-  static constexpr uint32_t kShards = 4;
+  // The first threads of the process have a shard each, so that they add without an exchange. The
+  // others seldom meet in a shared one: four are enough for a dozen threads, each of which adds
+  // once for a batch. All take 10 KiB for a table.
+  static constexpr uint32_t kOwnedShards = 4;
+  static constexpr uint32_t kSharedShards = 4;
 
-  using Counter = std::atomic<uint64_t>;
+  // Written by the thread that owns its shard, or by exchanges.
+  class Counter {
+   public:
+    // `is_owned`: the calling thread owns the shard.
+    void Add(uint64_t count, bool is_owned) {
+      if (is_owned) {
+        value_.store(value_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+      } else {
+        value_.fetch_add(count, std::memory_order_relaxed);
+      }
+    }
+    uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+   private:
+    std::atomic<uint64_t> value_{0};
+  };
   struct Verb {
     std::array<Counter, CallDurations::kBuckets> batches{};
-    Counter nanoseconds{0};
+    Counter nanoseconds;
     std::array<Counter, kOutcomes> keys_by_outcome{};
   };
   struct alignas(64) Shard {
     std::array<Verb, kTableVerbs> verbs;
     std::array<Counter, kTiers> found_in{};
-    Counter index_walks{0};
+    Counter index_walks;
   };
 
-  std::array<Shard, kShards> shards_;
+  // The shard of the calling thread, and whether the thread owns it.
+  struct ThreadShard {
+    Shard& shard;
+    bool is_owned;
+  };
+  ThreadShard OfThread();
+
+  std::array<Shard, kOwnedShards + kSharedShards> shards_;
 };
 
 }  // namespace embank

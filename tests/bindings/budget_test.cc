@@ -304,7 +304,7 @@ TEST(Budget, TablesCountToo) {
   FillUntilRefused(store.get(), &twin, 0);
   embank_status status = EMBANK_OK;
   int tables = 0;
-  // Less than a page of 2 MiB is left, and a table takes 7 KiB.
+  // Less than a page of 2 MiB is left, and a table takes 12 KiB.
   for (; status == EMBANK_OK && tables < 1024; ++tables) {
     embank_table* table = nullptr;
     std::string name = StrCat("t", tables);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -24,15 +25,15 @@ class Heat : public testing::Test {
         twin_(CreateTwin(store_.get(), StoreOptions().seed, "t", TableOptions(1))),
         row_(kEpochPositions) {}
 
-  // Looks a key up `times` times in one batch, on both sides.
-  void LookUp(uint64_t key, uint64_t times) {
-    std::vector<uint64_t> keys(times, key);
-    ASSERT_EQ(embank_lookup(twin_.table, keys.data(), times, EMBANK_MISSING_CREATE, row_.data(), 0,
-                            nullptr),
+  // Looks keys up in one batch, on both sides.
+  void LookUp(const std::vector<uint64_t>& keys) {
+    ASSERT_EQ(embank_lookup(twin_.table, keys.data(), keys.size(), EMBANK_MISSING_CREATE,
+                            row_.data(), 0, nullptr),
               EMBANK_OK)
         << embank_last_error();
-    twin_.oracle.Lookup(keys.data(), times, EMBANK_MISSING_CREATE, row_.data(), 0, nullptr);
+    twin_.oracle.Lookup(keys.data(), keys.size(), EMBANK_MISSING_CREATE, row_.data(), 0, nullptr);
   }
+  void LookUp(uint64_t key, uint64_t times) { LookUp(std::vector<uint64_t>(times, key)); }
   uint32_t Of(uint64_t key) {
     uint32_t heat = 12345;
     EXPECT_EQ(embank_get_heat(twin_.table, &key, 1, &heat, nullptr), EMBANK_OK);
@@ -67,6 +68,36 @@ TEST_F(Heat, CountsEachPositionThatIsAnsweredAndNothingElse) {
   EXPECT_EQ(embank_lookup(twin_.table, &kHot, 1, EMBANK_MISSING_CREATE, &value, 0, nullptr),
             EMBANK_OK);
   EXPECT_EQ(Of(kHot), 1u) << "an erased row left its heat behind";
+}
+
+// A lookup of few keys reads those before the first missing row in one pass, and the others in
+// another one.
+TEST_F(Heat, IsCountedOnceWhereverTheFirstRowIsMissing) {
+  uint64_t next_key = 1000;
+  for (const size_t count : {1u, 2u, 15u, 16u, 17u, 33u, 64u, 65u}) {
+    for (const size_t missing : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, count - 1, count}) {
+      for (int32_t rule = EMBANK_MISSING_CREATE; rule <= EMBANK_MISSING_SKIP; ++rule) {
+        std::vector<uint64_t> keys(count);
+        std::iota(keys.begin(), keys.end(), next_key);
+        next_key += count;
+        LookUp(keys);
+        if (missing < count) {
+          EXPECT_EQ(embank_erase(twin_.table, &keys[missing], 1, nullptr), EMBANK_OK);
+          twin_.oracle.Erase(&keys[missing], 1, nullptr);
+        }
+        std::vector<float> rows(count, 7.0f), expected_rows(count, 7.0f);
+        std::vector<uint8_t> outcomes(count), expected_outcomes(count);
+        ASSERT_EQ(
+            embank_lookup(twin_.table, keys.data(), count, rule, rows.data(), 0, outcomes.data()),
+            EMBANK_OK);
+        twin_.oracle.Lookup(keys.data(), count, rule, expected_rows.data(), 0,
+                            expected_outcomes.data());
+        ASSERT_EQ(outcomes, expected_outcomes) << count << " keys, missing " << missing;
+        ASSERT_EQ(rows, expected_rows) << count << " keys, missing " << missing;
+        ASSERT_EQ(Difference(twin_.table, twin_.oracle), "") << count << ", missing " << missing;
+      }
+    }
+  }
 }
 
 TEST_F(Heat, HalvesWithEachEpoch) {
