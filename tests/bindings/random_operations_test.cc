@@ -18,9 +18,9 @@ namespace {
 
 // AddressSanitizer makes a seed five times slower, ThreadSanitizer twenty times.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSeedsPerScale = 48, kDivisorAtScaleOne = 1;
+constexpr uint64_t kSeedsPerScale = 24, kDivisorAtScaleOne = 1;
 #elif defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSeedsPerScale = 80, kDivisorAtScaleOne = 1;
+constexpr uint64_t kSeedsPerScale = 48, kDivisorAtScaleOne = 1;
 #else
 // At a scale of 1, half of them, which takes a minute less; nightly runs have all.
 constexpr uint64_t kSeedsPerScale = 500, kDivisorAtScaleOne = 2;

@@ -16,6 +16,7 @@
 #include "store/batch/write.h"
 #include "tests/store/forgetting_rows.h"
 #include "tests/support/events.h"
+#include "tests/support/policies.h"
 #include "tests/support/random.h"
 #include "tests/support/threads.h"
 
@@ -31,8 +32,7 @@ constexpr int kSteps = 400;
 
 class ForgettingOperationsInLog : public testing::TestWithParam<EvictionPolicy> {};
 INSTANTIATE_TEST_SUITE_P(Policies, ForgettingOperationsInLog,
-                         testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock,
-                                         EvictionPolicy::kLfu));
+                         PoliciesOfSuite(EvictionPolicy::kLru));
 
 // Checks a table that forgets against the model: all rows that it has are as in the model, and the
 // number of missing ones is the number that it counted as forgotten.

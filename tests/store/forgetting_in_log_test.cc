@@ -12,6 +12,7 @@
 #include "store/batch/write.h"
 #include "store/inspect/metrics.h"
 #include "tests/store/forgetting_rows.h"
+#include "tests/support/policies.h"
 
 namespace embank::test::forgetting_in_log_test {
 namespace {
@@ -23,9 +24,7 @@ constexpr int kEffort = 6;
 #endif
 
 class ForgettingInLog : public testing::TestWithParam<EvictionPolicy> {};
-INSTANTIATE_TEST_SUITE_P(Policies, ForgettingInLog,
-                         testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock,
-                                         EvictionPolicy::kLfu));
+INSTANTIATE_TEST_SUITE_P(Policies, ForgettingInLog, PoliciesOfSuite(EvictionPolicy::kClock));
 
 // New rows without an end, and no checkpoint: none is refused, the oldest go, and are counted.
 TEST_P(ForgettingInLog, KeepsTheNewestInItsPartOfTheLog) {

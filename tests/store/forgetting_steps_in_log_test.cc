@@ -10,6 +10,7 @@
 #include "store/batch/prefetch.h"
 #include "store/table/pins.h"
 #include "tests/store/forgetting_rows.h"
+#include "tests/support/policies.h"
 #include "tests/support/random.h"
 #include "tests/support/store_contents.h"
 
@@ -84,9 +85,7 @@ class PinnedRowsInLog : public testing::TestWithParam<EvictionPolicy> {
     return table->mover()->compacted().ForgetColdest(shard);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Policies, PinnedRowsInLog,
-                         testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock,
-                                         EvictionPolicy::kLfu));
+INSTANTIATE_TEST_SUITE_P(Policies, PinnedRowsInLog, PoliciesOfSuite(EvictionPolicy::kLfu));
 
 // The coldest eight are pinned: under LFU they stay the coldest, whatever goes.
 TEST_P(PinnedRowsInLog, StayWhileOthersOfTheirShardGo) {

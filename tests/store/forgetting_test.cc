@@ -19,6 +19,7 @@
 #include "tests/support/allocation_faults.h"
 #include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"
+#include "tests/support/policies.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
@@ -78,9 +79,7 @@ class ForgettingTest : public testing::TestWithParam<EvictionPolicy> {
     EXPECT_LE(store->memory()->committed_bytes(), report.budget_bytes);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Policies, ForgettingTest,
-                         testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock,
-                                         EvictionPolicy::kLfu));
+INSTANTIATE_TEST_SUITE_P(Policies, ForgettingTest, PoliciesOfSuite(EvictionPolicy::kClock));
 
 // ---- a cache on paper ----
 

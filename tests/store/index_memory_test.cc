@@ -19,8 +19,10 @@ namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kReadyRows = 300'000;
+constexpr uint64_t kRandomRows = 100'000;
 #else
 constexpr uint64_t kReadyRows = 3'000'000;
+constexpr uint64_t kRandomRows = 400'000;
 #endif
 
 constexpr uint32_t kShard = 5;
@@ -131,7 +133,7 @@ TEST(IndexMemory, FailsToOpenWithoutTrace) {
 TEST(IndexMemory, TakesNoMoreThanItsEstimate) {
   IndexWorld index;
   Random random(1);
-  constexpr uint64_t kRows = 400'000;
+  constexpr uint64_t kRows = kRandomRows;
   for (uint64_t rows = 1; rows <= kRows; ++rows) {
     ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdOf(0, random.Bits())));
     if (rows % 997 != 0) continue;
@@ -180,14 +182,14 @@ TEST(IndexMemory, MemoryOfShrunkenShardsGoesBackOnce) {
 
 // Rows are erased until so many are left.
 TEST(IndexMemory, ShrinksToAQuarterMoreThanAFreshOneTakes) {
-  constexpr uint64_t kRows = 400'000;
+  constexpr uint64_t kRows = kRandomRows;
   IndexWorld index;
   std::vector<RowId> ids;
   Random random(2);
   for (uint64_t i = 0; i < kRows; ++i) ids.push_back(IndexWorld::IdOf(0, random.Bits()));
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
   EXPECT_EQ(index->capacity()->Shrink(), 0u) << "all of it is in use";
-  for (const uint64_t left : {320'000, 150'000, 60'000, 6'209, 0}) {
+  for (const uint64_t left : {kRows * 4 / 5, kRows * 3 / 8, kRows * 3 / 20, kRows / 64, 0ul}) {
     while (ids.size() > left) {
       ASSERT_NO_FATAL_FAILURE(index.Erase(ids.back()));
       ids.pop_back();

@@ -34,9 +34,9 @@ constexpr uint64_t kStepsMax = 3000;  // no call takes so many
 
 // Every change, call and allocation; where a sanitizer makes each slow, one in some.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kStride = 37;
+constexpr uint64_t kStride = 149;
 #elif defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kStride = 7;
+constexpr uint64_t kStride = 13;
 #else
 constexpr uint64_t kStride = 1;
 #endif

@@ -511,10 +511,11 @@ TEST(Trainer, ACheckpointOfAnotherModelIsNamedBeforeTablesAreMade) {
 }
 
 TEST(Trainer, WrongOptionsAreNamed) {
-  const auto refused = [](auto change, const char* what) {
+  const auto data = Data(1);
+  const auto refused = [&](auto change, const char* what) {
     TrainerOptions options = OptionsOf("dlrm");
     change(&options);
-    const Status status = Trainer::Open(options, Data(1)->columns()).status();
+    const Status status = Trainer::Open(options, data->columns()).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << what;
     EXPECT_THAT(std::string(status.message()), HasSubstr(what));
   };

@@ -1,0 +1,23 @@
+// The eviction policies with which suites run that differ in nothing else.
+#ifndef EMBANK_TESTS_SUPPORT_POLICIES_H_
+#define EMBANK_TESTS_SUPPORT_POLICIES_H_
+
+#include <gtest/gtest.h>
+
+#include "tiers/dram/eviction_order.h"
+
+namespace embank::test {
+
+// All of them; one with sanitizers, since policies differ in what they choose and not in the memory
+// that they use. `one` is that of a suite, so that each has its own.
+inline auto PoliciesOfSuite([[maybe_unused]] EvictionPolicy one) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return testing::Values(one);
+#else
+  return testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock, EvictionPolicy::kLfu);
+#endif
+}
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_POLICIES_H_
