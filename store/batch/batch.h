@@ -72,8 +72,8 @@ class Batch {
   // of it) are many.
   void Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const;
 
-  // Calls body(begin, end) for parts of at most kPartKeys positions that have no answer yet, as
-  // Share does.
+  // Calls body(begin, end) for parts of the positions after the leading ones, of at most kPartKeys
+  // each, as Share does.
   void ForEachPart(FunctionRef<void(uint32_t, uint32_t)> body) const;
 
   // Sets the outcome of a position, in the caller's own tally.
@@ -123,7 +123,8 @@ class Batch {
   std::span<const uint16_t> touches_;
   uint32_t answered_ = 0;
   Mutex tally_mutex_;
-  OutcomeTally tally_;  // guarded by tally_mutex_ while parts are under way
+  // In a batch that may be shared, guarded by tally_mutex_ while parts are under way.
+  OutcomeTally tally_;
 };
 
 }  // namespace embank

@@ -1,7 +1,7 @@
 // Groups of keys in a pipeline through index and rows: while one group uses its rows, the rows and
 // buckets of the next groups are being fetched from memory. A thread inside a guard, or with the
-// lock of the only shard, calls ForEachGroup; a writer, which takes locks in between, asks
-// GuessesAhead.
+// lock of the only shard, calls ForEachKeyGroup, ForEachGroupOf or ForEachGuess; a writer, which
+// takes locks in between, asks GuessesAhead.
 #ifndef EMBANK_STORE_BATCH_KEY_GROUP_H_
 #define EMBANK_STORE_BATCH_KEY_GROUP_H_
 
@@ -219,12 +219,12 @@ class TableKeys {
 // Goes through the groups of several TableKeys, one after the other.
 class GroupCursor {
  public:
-  // Returns the group, by the number of its TableKeys and its own, and goes to the next one. There
-  // is one.
+  // The number of a TableKeys, and that of a group in it.
   struct Place {
     size_t of;
     size_t group;
   };
+  // Returns the next group. There must be one.
   Place Next(std::span<const TableKeys> all) {
     for (; next_.group == all[next_.of].group_count(); next_.group = 0) ++next_.of;
     return {next_.of, next_.group++};

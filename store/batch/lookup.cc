@@ -230,9 +230,11 @@ bool ReadWholeGroup(const LeadingBatch& of, uint32_t begin, const KeyGroup& grou
 
 }  // namespace
 
+// A row that was written and has no answer is answered again. It must be kept then under kSkip, if
+// the row has been erased meanwhile, and where a record of a log cannot be read.
 bool MayReadLeading(const Table& table, MissingRule rule) {
-  return table.parts().hot == nullptr && table.mover()->OrdersToTouch() == nullptr &&
-         (rule != MissingRule::kSkip || table.layout().vector_bytes <= kHeldBytesMax);
+  return rule != MissingRule::kSkip && table.mover()->logs().empty() &&
+         table.parts().hot == nullptr && table.mover()->OrdersToTouch() == nullptr;
 }
 
 void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKeys> keys) {
@@ -271,7 +273,7 @@ class Creation {
   Creation(Batch* batch, WriteScope* scope, RowSpan rows)
       : batch_(*batch), scope_(*scope), rows_(rows) {}
 
-  // kResourceExhausted. Batches of kInlineKeys need no memory.
+  // kResourceExhausted. Batches of at most kInlineKeys keys need no memory.
   Status Allocate() {
     const Table& table = batch_.table();
     EMBANK_RETURN_IF_ERROR(scope_.Allocate());
@@ -316,6 +318,7 @@ class Creation {
 
 // Reads and makes rows in order of positions, all under their shards' locks.
 Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
+  EMBANK_CHECK(batch->answered() == 0);
   Creation creation(batch, scope, rows);
   EMBANK_RETURN_IF_ERROR(creation.Allocate());
   creation.RunAll();

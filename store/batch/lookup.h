@@ -46,9 +46,12 @@ struct LeadingBatch {
 // batches, which `keys` has too, go through one pipeline. Takes no lock; one thread, inside no
 // EpochTable::Guard.
 void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKeys> keys);
-// Whether a batch of the table may be one of these: rows beyond the leading ones that a lookup must
-// not write may have been written.
+// Whether batches of the table may be read so. ReadLeading may write the rows of positions that it
+// does not answer; a lookup that may have to keep such rows cannot use it.
 bool MayReadLeading(const Table& table, MissingRule rule);
+// The most keys of such a batch. Larger ones overlap their own misses, and tell whether their table
+// fills (Table::fills).
+inline constexpr size_t kLeadingKeysMax = 512;
 
 // Copies the rows of a batch that exist and are not in device memory, counts heat for all that
 // exist (Batch::TouchesOf), and sets their outcomes. Notes rows in device memory in `hot`. Calls
@@ -66,8 +69,8 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
 // Counts the positions of a lookup whose rows are in device memory; and of `keys`, if they are in
 // the sample, the distinct ones that are there (store/hot/unique_hits.h).
 void CountHot(Table* table, KeySpan keys, HotList* hot);
-// Does the work of Lookup on the positions of a batch behind the leading ones; it is neither
-// counted nor settled then.
+// Does the work of Lookup on the positions of a batch after the leading ones; it is neither counted
+// nor settled then.
 Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows);
 // Counts a lookup whose answers are all given, as one batch of its table that took so long. `keys`
 // are in parts, and count `more_touches` more than once each.

@@ -134,7 +134,7 @@ inline FoundRow FoundInMemory(const Match& match) {
 }
 
 // Calls step(position, id, found) for each position of a group, under the shard's lock, for those
-// in the log behind the others. make_step(rows_max) makes a step under each taking of the lock, and
+// in the log after the others. make_step(rows_max) makes a step under each taking of the lock, and
 // the step is destroyed before the lock is released.
 template <typename MakeStep>
 void ForEachRow(const Batch& batch, const ShardGroup& group, const MakeStep& make_step) {

@@ -138,14 +138,15 @@ class TableLookup {
   RowSpan VectorRows(std::span<float> vectors) const {
     return {reinterpret_cast<std::byte*>(vectors.data()), group_.table->layout().vector_bytes};
   }
-  // Whether the rows of a feature may be read before those that the features before it create. The
-  // vectors of the first feature's bags have their place; where rows are forgotten for new ones,
-  // features are read in their order.
+  // Whether the rows of a feature may be read before those that the features before it create. A
+  // table that forgets has to know all keys of a batch. The vectors of bags have one place, which
+  // the first feature has.
   bool LeadsIn(const LookupFeature& feature, bool is_first) const {
-    if (feature.is_on_device || feature.has_padding() || feature.keys.size() > chunk_keys_) {
+    if (feature.is_on_device || feature.has_padding() || group_.table->forgetter() != nullptr ||
+        feature.keys.size() > std::min<uint64_t>(kLeadingKeysMax, chunk_keys_)) {
       return false;
     }
-    return is_first || (AreRows(feature) && group_.table->forgetter() == nullptr);
+    return is_first || AreRows(feature);
   }
 
   // Whether rows have another place, or none, in the caller's memory.
@@ -338,7 +339,7 @@ class TableLookup {
     Status status = Answer({feature.keys.subspan(begin, count), {}, outcomes, rows},
                            RuleOf(feature), begin, tally);
     if (tally->unread() > unread_before) {
-      for (uint64_t i = LeadingOfFeature(); i < count; ++i) {
+      for (uint64_t i = 0; i < count; ++i) {
         if (!IsUnread(static_cast<Outcome>(outcomes[i]))) continue;
         std::memset(rows.Row(i), 0, group_.table->layout().vector_bytes);
       }
@@ -383,19 +384,12 @@ class TableLookup {
     return status;
   }
 
-  // The number of leading positions of the feature that is looked up, which is one chunk then.
-  uint64_t LeadingOfFeature() {
-    if (leading_ == nullptr || leading_[next_ - 1].get() == nullptr) return 0;
-    return leading_[next_ - 1].get()->answered();
-  }
-  // Adds their outcomes; returns their number.
+  // Adds the outcomes of the leading positions of the feature that is looked up, which is one chunk
+  // then; returns their number. A store without a log has no debts.
   uint64_t TakeLeading(OutcomeTally* tally) {
-    if (LeadingOfFeature() == 0) return 0;
+    if (leading_ == nullptr || leading_[next_ - 1].get() == nullptr) return 0;
     const Batch& batch = *leading_[next_ - 1].get();
     tally->Add(batch.tally());
-    const Batch answered(group_.table, batch.keys().first(batch.answered()), {});
-    WriteScope scope(answered);
-    scope.Settle().IgnoreError();  // it tells of devices, and there are none
     return batch.answered();
   }
 

@@ -115,8 +115,7 @@ TEST_F(DamagedRow, IsReplacedByAnUpsert) {
   EXPECT_EQ(rows->at(lost_), 8.0f);
 }
 
-// Features of one table have their outcomes in one place, and whole groups of keys that were read
-// first have none.
+// The features of a table have their outcomes in one place, one after the other.
 TEST_F(DamagedRow, IsAZeroInTheSumsOfBagsAndHarmsNoOther) {
   constexpr Key kWhole = 5000;
   EXPECT_EQ(UpsertOf(kWhole, 9.0f), Outcome::kCreated);

@@ -189,7 +189,8 @@ TEST(IndexMemory, ShrinksToAQuarterMoreThanAFreshOneTakes) {
   for (uint64_t i = 0; i < kRows; ++i) ids.push_back(IndexWorld::IdOf(0, random.Bits()));
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
   EXPECT_EQ(index->capacity()->Shrink(), 0u) << "all of it is in use";
-  for (const uint64_t left : {kRows * 4 / 5, kRows * 3 / 8, kRows * 3 / 20, kRows / 64, 0ul}) {
+  for (const uint64_t left :
+       {kRows * 4 / 5, kRows * 3 / 8, kRows * 3 / 20, kRows / 64, uint64_t{0}}) {
     while (ids.size() > left) {
       ASSERT_NO_FATAL_FAILURE(index.Erase(ids.back()));
       ids.pop_back();

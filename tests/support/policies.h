@@ -8,8 +8,8 @@
 
 namespace embank::test {
 
-// All of them; one with sanitizers, since policies differ in what they choose and not in the memory
-// that they use. `one` is that of a suite, so that each has its own.
+// All of them; with sanitizers the one that the suite names. Threads that forget rows, and random
+// operations, have all policies in those builds, too.
 inline auto PoliciesOfSuite([[maybe_unused]] EvictionPolicy one) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   return testing::Values(one);
