@@ -18,7 +18,7 @@ namespace {
 
 // AddressSanitizer makes a seed five times slower, ThreadSanitizer twenty times.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSeedsPerScale = 24, kDivisorAtScaleOne = 1;
+constexpr uint64_t kSeedsPerScale = 48, kDivisorAtScaleOne = 1;
 #elif defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kSeedsPerScale = 48, kDivisorAtScaleOne = 1;
 #else

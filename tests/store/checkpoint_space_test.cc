@@ -29,11 +29,8 @@
 namespace embank::test::checkpoint_space_test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSeeds = 12;
-constexpr int kRounds = 1;
-#elif defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSeeds = 40;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kSeeds = 60;
 constexpr int kRounds = 2;
 #else
 constexpr uint64_t kSeeds = 200;

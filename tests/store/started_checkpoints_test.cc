@@ -205,7 +205,8 @@ TEST_F(StartedCheckpointTest, IsThereAfterACrashOrTheOneBeforeItIs) {
     events.Expect(name);
   }
   Random random(kSeed);
-  size_t stride = std::max<size_t>(kStride, end / 150);
+  // Few changes are those of the checkpoint.
+  size_t stride = std::max<size_t>(std::min<uint64_t>(kStride, 37), end / 150);
   for (size_t change = 0; change <= world_.disk().changes(); change += stride) {
     SCOPED_TRACE(change);
     const Persistence persistence = kPersistences[random.Below(std::size(kPersistences))];
