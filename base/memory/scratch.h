@@ -22,7 +22,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() {
-    if (heap_ != nullptr) std::free(heap_);  // jemalloc takes its time with nothing, too
+    // Most scratch is inline: a small call would call free ten times for nothing.
+    if (heap_ != nullptr) std::free(heap_);
   }
 
   // Makes space for `count` values, once. kResourceExhausted: out of memory.

@@ -242,7 +242,7 @@ void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKey
   if (batches.empty()) return;
   HeatTouches touches(*batches[0].batch);
   const auto use = [&](size_t number, size_t begin, const KeyGroup& group, const NextRows& next) {
-    // Not after a group that was not answered.
+    // A batch stops leading at its first group that was not answered.
     const bool leads = batches[number].batch->answered() == begin;
     if (leads &&
         ReadWholeGroup(batches[number], static_cast<uint32_t>(begin), group, next, &touches)) {
@@ -332,7 +332,8 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   LateObject<Creation> creation;
   EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(*batch));
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
-  // Nothing is done if there is no memory. A batch that needs none makes it when a row is missing.
+  // A call that finds no memory must have done nothing, so a large batch allocates before it reads.
+  // A batch that needs no memory makes its creation only when a row is missing.
   if (batch->keys().size() > kInlineKeys) {
     creation.Make(batch, scope, rows);
     EMBANK_RETURN_IF_ERROR(creation.get()->Allocate());
