@@ -68,13 +68,13 @@ enum class SeededBug {
   kMovedBeforeCopied,    // a row leaves it before its bytes have arrived
   kNoWaitForDevice,      // a batch uses bytes before the device has copied them
   kFlushPassSkipsHot,    // the flush pass of a checkpoint leaves rows in device memory out
-  kNoHotPreImage,        // a batch changes such a row before its pending flush
-  kHotNoteNotMoved,      // compaction moves a record, and the note of a row in device memory stays
-  kHotStampsNotRenewed,  // stamps of heat in device memory are not renewed
-  kHotWrittenTwice,      // the first of two positions with one row counts, not the last
-  kHotRowOutlivesTable,  // a drop leaves rows in device memory behind
-  kHotHeatNotSaved,      // a checkpoint leaves the heat of such rows out
-  kEarlyEpochsNotRenewed,  // epochs that a drift ends early renew no stamps
+  kNoPayloadPreImage,    // a batch changes such a row before its pending flush
+  kPayloadNoteNotMoved,  // compaction moves a record, and the note of a row in device memory stays
+  kPayloadStampsNotRenewed,  // stamps of heat in device memory are not renewed
+  kHotWrittenTwice,          // the first of two positions with one row counts, not the last
+  kPayloadOutlivesTable,     // a drop leaves rows in device memory behind
+  kPayloadHeatNotSaved,      // a checkpoint leaves the heat of such rows out
+  kEarlyEpochsNotRenewed,    // epochs that a drift ends early renew no stamps
   // Calls whose rows are in device memory.
   kCallerNotJoined,    // a call does not wait for the caller's stream
   kCallerNotReleased,  // the caller's stream does not wait for a call

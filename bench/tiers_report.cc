@@ -15,7 +15,7 @@ constexpr const char* kLegend =
     "each 64th batch, of PMem and SSD with the reads of gradients, of DRAM unknown; beside "
     "flushes: lookups of one thread while flushes of the hot set follow "
     "each other, "
-    "in turns with lookups alone; longest wait: of a batch of the whole run at the hot gate; "
+    "in turns with lookups alone; longest wait: of a batch of the whole run at the payload gate; "
     "compared: with a second, simple implementation (the oracle), bit for bit";
 
 double ShareOf(uint64_t part, uint64_t whole) {

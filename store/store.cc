@@ -233,21 +233,21 @@ Status Store::MakeHotRows() {
   if (device == nullptr) {
     EMBANK_ASSIGN_OR_RETURN(device, OpenCudaDevice(options_.cuda_device));
   }
-  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<HotMemory> memory,
-                          HotMemory::Create(std::move(device), &budget_, options_.hbm_bytes));
-  hot_.rows = std::make_unique<HotRows>(HotParts{.tier = tier_.get(),
-                                                 .index = index_.get(),
-                                                 .tables = tables_by_id_.get(),
-                                                 .epochs = &epochs_,
-                                                 .gate = gate_.get(),
-                                                 .pages = pages_.get(),
-                                                 .clock = environment_.clock},
-                                        std::move(memory));
-  HotFlushOptions flush{.hysteresis = environment_.hot_hysteresis};
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory,
+                          PayloadMemory::Create(std::move(device), &budget_, options_.hbm_bytes));
+  hot_.rows = std::make_unique<PayloadRows>(PayloadParts{.tier = tier_.get(),
+                                                         .index = index_.get(),
+                                                         .tables = tables_by_id_.get(),
+                                                         .epochs = &epochs_,
+                                                         .gate = gate_.get(),
+                                                         .pages = pages_.get(),
+                                                         .clock = environment_.clock},
+                                            std::move(memory));
+  TopkFlushOptions flush{.hysteresis = environment_.hot_hysteresis};
   if (options_.warmup_iters != 0) flush.warmup_iters = options_.warmup_iters;
   if (options_.flush_iters != 0) flush.flush_iters = options_.flush_iters;
-  hot_.flush = std::make_unique<HotFlush>(hot_.rows.get(), heat_.clock.get(),
-                                          environment_.executor.get(), flush);
+  hot_.flush = std::make_unique<TopkFlush>(hot_.rows.get(), heat_.clock.get(),
+                                           environment_.executor.get(), flush);
   return OkStatus();
 }
 
@@ -266,8 +266,8 @@ void Store::MakeCatalog() {
                             .gate = gate_.get(),
                             .compactions = compactions_.all,
                             .pages = pages_.get(),
-                            .hot = hot_.rows.get(),
-                            .hot_flush = hot_.flush.get(),
+                            .payloads = hot_.rows.get(),
+                            .topk_flush = hot_.flush.get(),
                             .read_only = options_.read_only};
   catalog_ = std::make_unique<Catalog>(CatalogParts{.options = &options_,
                                                     .budget = &budget_,
@@ -296,7 +296,7 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
                                      .tables = tables_by_id_.get(),
                                      .gate = gate_.get(),
                                      .logs = logs_.get(),
-                                     .hot = hot_.rows.get(),
+                                     .payloads = hot_.rows.get(),
                                      .executor = environment_.executor.get(),
                                      .clock = environment_.clock},
                       .heat = {.index = index_.get(),
@@ -350,7 +350,7 @@ Status Store::DropTable(std::string_view name) {
   if (options_.read_only) return OpenedReadOnly();
   // A checkpoint has all of a table, or nothing.
   const Checkpoints::Pause pause(checkpoints_.all.get());
-  const HotFlush::Pause flush_pause(hot_.flush.get());
+  const TopkFlush::Pause flush_pause(hot_.flush.get());
   {
     MutexLock lock(catalog_->mutex());
     EMBANK_ASSIGN_OR_RETURN(Table* const table, catalog_->Find(name));

@@ -18,8 +18,8 @@
 #include "store/checkpoint/opened_manifests.h"
 #include "store/checkpoint/pmem_directory.h"
 #include "store/gate/batch_gate.h"
-#include "store/hot/hot_flush.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
+#include "store/hot/topk_flush.h"
 #include "store/placement/compaction.h"
 #include "store/placement/heat_sketch.h"
 #include "store/placement/page_mover.h"
@@ -85,8 +85,8 @@ class Store {
   // nullptr: there is no log, or no limit of memory.
   PageMover* pages() const { return pages_.get(); }
   // nullptr: no device memory.
-  HotRows* hot() const { return hot_.rows.get(); }
-  HotFlush* hot_flush() const { return hot_.flush.get(); }
+  PayloadRows* payloads() const { return hot_.rows.get(); }
+  TopkFlush* topk_flush() const { return hot_.flush.get(); }
   // The number of rows that left PMem for the SSD, and of drains of PMem; 0 without PMem.
   uint64_t demoted_rows() const;
   uint64_t pmem_drains() const;
@@ -149,8 +149,8 @@ class Store {
   } compactions_;
   // With device memory. The task of the flush uses all of the above until it ends.
   struct {
-    std::unique_ptr<HotRows> rows;
-    std::unique_ptr<HotFlush> flush;
+    std::unique_ptr<PayloadRows> rows;
+    std::unique_ptr<TopkFlush> flush;
   } hot_;
 };
 

@@ -13,7 +13,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "store/hot/hot_flush.h"
+#include "store/hot/topk_flush.h"
 #include "tools/calibrate_command.h"
 #include "tools/model_command.h"
 #include "tools/rank_job.h"
@@ -136,7 +136,7 @@ class Ablation {
     return FailedPreconditionError(StrCat(
         "--ablation: with caching on, no lookup found its row in device memory, so that "
         "nothing was compared. The busiest table must have more than --hot-warmup (",
-        warmup == 0 ? HotFlushOptions().warmup_iters : warmup, ") lookup batches; all tables had ",
+        warmup == 0 ? TopkFlushOptions().warmup_iters : warmup, ") lookup batches; all tables had ",
         lookup_batches, ". Give a lower --hot-warmup, or more --samples"));
   }
 

@@ -4,7 +4,7 @@
 #include "base/str_cat.h"
 #include "bindings/c/handles.h"
 #include "store/batch/state.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 
 namespace embank {
 namespace {
@@ -117,8 +117,8 @@ OutcomeSpan EnterOutcomes(uint8_t* outcomes, uint64_t n) {
 }
 
 Status CheckOnHost(const Table& table, const void* pointer, const char* argument) {
-  HotRows* const hot = table.parts().hot;
-  if (hot == nullptr || pointer == nullptr || !hot->memory().device().Owns(pointer, 1)) {
+  PayloadRows* const payloads = table.parts().payloads;
+  if (payloads == nullptr || pointer == nullptr || !payloads->memory().device().Owns(pointer, 1)) {
     return OkStatus();
   }
   return InvalidArgumentError(
@@ -130,8 +130,8 @@ StatusOr<DeviceArray> EnterDeviceRows(const Table& table, const void* rows, cons
                                       uint32_t value_bytes) {
   if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, argument));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, row_bytes, row_stride));
-  HotRows* const hot = table.parts().hot;
-  if (hot == nullptr) {
+  PayloadRows* const payloads = table.parts().payloads;
+  if (payloads == nullptr) {
     return FailedPreconditionError(
         StrCat("the store has no hbm_bytes, and so no device: ", argument,
                " must be in host memory, for the call without _device"));
@@ -150,10 +150,10 @@ StatusOr<DeviceArray> EnterDeviceRows(const Table& table, const void* rows, cons
                                        value_bytes, ", the size of a value"));
   }
   const uint64_t span_bytes = (n - 1) * stride_bytes + row_bytes;
-  if (hot->memory().device().Owns(rows, span_bytes)) return DeviceArray{bytes, stride_bytes};
+  if (payloads->memory().device().Owns(rows, span_bytes)) return DeviceArray{bytes, stride_bytes};
   return InvalidArgumentError(StrCat(argument, " is not ", span_bytes,
                                      " bytes in memory of the store's device (",
-                                     hot->memory().device().figures().name, ")"));
+                                     payloads->memory().device().figures().name, ")"));
 }
 
 }  // namespace embank

@@ -45,7 +45,7 @@ Status CheckSide(const Device& device, const void* memory, const char* argument,
 Status DeviceCopy(embank_store* store, void* to, const void* from, uint64_t bytes, void* stream) {
   EMBANK_ASSIGN_OR_RETURN(CallerMemory* const memory, EnterDevice(store));
   if (bytes == 0) return OkStatus();
-  const Device& device = store->store->hot()->memory().device();
+  const Device& device = store->store->payloads()->memory().device();
   EMBANK_RETURN_IF_ERROR(CheckSide(device, to, "to", bytes));
   EMBANK_RETURN_IF_ERROR(CheckSide(device, from, "from", bytes));
   if (!device.Owns(to, 1) && !device.Owns(from, 1)) {

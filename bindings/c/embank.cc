@@ -36,8 +36,8 @@ Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environ
   EMBANK_RETURN_IF_ERROR(OwnerProcess::WatchForks());
   auto handle = std::make_unique<embank_store>();
   EMBANK_ASSIGN_OR_RETURN(handle->store, Store::Open(read, std::move(environment)));
-  if (HotRows* const hot = handle->store->hot(); hot != nullptr) {
-    handle->device_memory.emplace(&hot->memory().device());
+  if (PayloadRows* const payloads = handle->store->payloads(); payloads != nullptr) {
+    handle->device_memory.emplace(&payloads->memory().device());
   }
   *store = handle.release();
   return OkStatus();
@@ -235,7 +235,7 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
     full.rows_ssd = take(opened->rows_in(embank::Tier::kSsd));
     full.rows_dram = left;
     full.row_bytes = opened->layout().row_bytes;
-    full.lookups_hbm = opened->counters().hot_lookups.load(std::memory_order_relaxed);
+    full.lookups_hbm = opened->counters().payload_lookups.load(std::memory_order_relaxed);
     return embank::WriteInfo(full, info);
   });
 }
@@ -470,7 +470,7 @@ embank_status embank_verify(const char* directory, embank_progress progress, voi
 embank_status embank_flush_hot(embank_store* store) {
   return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
-    if (store->store->hot_flush() != nullptr) return store->store->hot_flush()->FlushNow();
+    if (store->store->topk_flush() != nullptr) return store->store->topk_flush()->FlushNow();
     return embank::FailedPreconditionError("the store has no hbm_bytes: no row can be hot");
   });
 }

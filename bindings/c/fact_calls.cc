@@ -16,7 +16,7 @@ namespace {
 
 embank_store_options OptionsOf(const Store& store) {
   const StoreOptions& options = store.options();
-  const HotFlushOptions flush_defaults;
+  const TopkFlushOptions flush_defaults;
   const auto hot_or = [&](uint32_t iters, uint32_t if_unset) {
     return options.hbm_bytes != 0 && iters == 0 ? if_unset : iters;
   };

@@ -13,7 +13,7 @@
 #include "store/batch/row_group.h"
 #include "store/batch/unique_keys.h"
 #include "store/batch/write_scope.h"
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
 #include "tiers/row/row_update.h"
 #include "tiers/row/row_write.h"
 
@@ -130,7 +130,7 @@ class GroupStep {
   // in device memory and for rows that are deferred.
   GroupStep(Batch* batch, const ShardGroup& group, const ShardGroup& places,
             const GradientCall& call, const GradientRows& gradients, UniqueKeys* unique,
-            HotList* hot)
+            PayloadList* payloads)
       : batch_(batch),
         group_(group),
         places_(places),
@@ -139,7 +139,7 @@ class GroupStep {
         unique_(unique),
         layout_(batch->table().layout()),
         deferred_(places),
-        hot_(hot, places.begin),
+        payloads_(payloads, places.begin),
         memory_(batch->table().parts().row_memory) {}
 
   // Steps the rows of keys, which are given by the indexes of their first positions.
@@ -178,9 +178,9 @@ class GroupStep {
 
   [[gnu::always_inline]] void StepOne(uint32_t first, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
-    if (found.IsInDeviceMemory()) {
-      const Outcome noted =
-          NoteHot(batch_->table(), first, found.match.location(), &hot_, group_.shard->number);
+    if (found.HasDevicePayload()) {
+      const Outcome noted = NotePayload(batch_->table(), first, found.match.location(), &payloads_,
+                                        group_.shard->number);
       // The device answers the others when their steps are made.
       return noted == Outcome::kFound ? static_cast<void>(0) : Answer(first, noted);
     }
@@ -245,7 +245,7 @@ class GroupStep {
   const RowLayout& layout_;
   OutcomeTally tally_;
   DeferredRows deferred_;
-  HotList::Part hot_;
+  PayloadList::Part payloads_;
   BorrowedRowMemory memory_;
   float sum_[kBlockDim];
   alignas(64) std::byte former_[kFormerBytes];
@@ -253,14 +253,15 @@ class GroupStep {
 
 // Steps the rows of a batch in device memory, and answers them. `groups` are those of the batch, by
 // shard.
-Status StepHot(Batch* batch, const GradientCall& call, const GradientRows& gradients,
-               const UniqueKeys& unique, std::span<const ShardGroup> groups, HotList* hot) {
+Status StepPayloads(Batch* batch, const GradientCall& call, const GradientRows& gradients,
+                    const UniqueKeys& unique, std::span<const ShardGroup> groups,
+                    PayloadList* payloads) {
   const Table& table = batch->table();
   const uint32_t dim = table.layout().dim;
   OutcomeTally tally;
-  Status status = hot->Step(
+  Status status = payloads->Step(
       table.layout(), call.rule,
-      [&](const HotPosition& at, std::byte* gradient) {
+      [&](const PayloadPosition& at, std::byte* gradient) {
         const ShardGroup& group = groups[at.shard];
         auto* const total = reinterpret_cast<float*>(gradient);
         const GradientChain chain(unique, group, gradients, at.number);
@@ -268,7 +269,7 @@ Status StepHot(Batch* batch, const GradientCall& call, const GradientRows& gradi
         if (sum != total) std::memcpy(total, sum, dim * sizeof(float));
         return call.RoundingSeedOf(table, batch->keys()[group.positions[at.number]]);
       },
-      [&](const HotPosition& at, bool is_made) {
+      [&](const PayloadPosition& at, bool is_made) {
         AnswerKey(batch, unique, groups[at.shard], at.number, OutcomeOf(is_made), &tally);
       });
   batch->Add(tally);
@@ -292,11 +293,11 @@ Status BadGradientStatus(const Batch& batch, uint64_t first) {
 }
 
 void StepGroup(Batch* batch, const ShardGroup& group, const GradientCall& call,
-               const GradientRows& gradients, UniqueKeys* unique, HotList* hot) {
+               const GradientRows& gradients, UniqueKeys* unique, PayloadList* payloads) {
   const std::span<const uint32_t> firsts = unique->Find(group);
   // The visit has a guess for each position, so each must be a key of its own.
   EMBANK_CHECK(firsts.size() == group.size());
-  GroupStep(batch, group, group, call, gradients, unique, hot).Run(firsts);
+  GroupStep(batch, group, group, call, gradients, unique, payloads).Run(firsts);
 }
 
 Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds) {
@@ -319,7 +320,7 @@ Status GradientBatch::Allocate() {
   EMBANK_RETURN_IF_ERROR(unique_.Allocate(keys));
   EMBANK_RETURN_IF_ERROR(all_.Allocate(keys_of_all));
   EMBANK_RETURN_IF_ERROR(distinct_.Allocate(keys_of_all));
-  return hot_.Allocate(batch_.table().parts().hot, scope_.PieceKeysMax());
+  return payloads_.Allocate(batch_.table().parts().payloads, scope_.PieceKeysMax());
 }
 
 void GradientBatch::Admit(uint64_t others_bytes) {
@@ -363,8 +364,8 @@ void GradientBatch::Step(const ChangeGuard& guard) {
   scope_.ChangeAdmitted(
       guard, [&](const ShardGroup& group) { StepPart(group); },
       [&] {
-        Status stepped = StepHot(&batch_, call_, gradients_, unique_, groups_, &hot_);
-        if (scope_.IsInPieces()) hot_.Clear();
+        Status stepped = StepPayloads(&batch_, call_, gradients_, unique_, groups_, &payloads_);
+        if (scope_.IsInPieces()) payloads_.Clear();
         return stepped;
       },
       scope_.MayBeInPieces() ? nullptr : &choose);
@@ -375,7 +376,7 @@ void GradientBatch::StepPart(const ShardGroup& group) {
   const uint32_t shard = group.shard->number;
   const bool has_all = !scope_.MayBeInPieces();
   const ShardGroup& all = has_all ? group : groups_[shard];
-  GroupStep(&batch_, all, group, call_, gradients_, &unique_, &hot_)
+  GroupStep(&batch_, all, group, call_, gradients_, &unique_, &payloads_)
       .Run(has_all ? FindKeys(group) : firsts_[shard].subspan(group.offset, group.size()));
 }
 

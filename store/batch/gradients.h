@@ -13,7 +13,7 @@
 #include "store/batch/shard_plan.h"
 #include "store/batch/unique_keys.h"
 #include "store/batch/write_scope.h"
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -94,7 +94,7 @@ class GradientBatch {
   Batch batch_;
   WriteScope scope_;
   UniqueKeys unique_;
-  HotList hot_;
+  PayloadList payloads_;
   std::array<ShardGroup, KeyIndex::kShardCount> groups_;  // by shard, those that have positions
   // The first positions of the distinct keys, by shard, as indexes in the groups.
   std::array<std::span<const uint32_t>, KeyIndex::kShardCount> firsts_;
@@ -112,10 +112,10 @@ Status CheckTakesGradients(const Table& table);
 // The status of a batch of which nothing was applied, because the gradient at position `first` is
 // not finite.
 Status BadGradientStatus(const Batch& batch, uint64_t first);
-// Steps the rows of a shard group whose keys are distinct. Notes rows in device memory in `hot`, by
-// the index in the group of each key's position; these have no outcome yet.
+// Steps the rows of a shard group whose keys are distinct. Notes rows in device memory in
+// `payloads`, by the index in the group of each key's position; these have no outcome yet.
 void StepGroup(Batch* batch, const ShardGroup& group, const GradientCall& call,
-               const GradientRows& gradients, UniqueKeys* unique, HotList* hot);
+               const GradientRows& gradients, UniqueKeys* unique, PayloadList* payloads);
 // Counts a batch that is done and took so long, pays its debts, and returns its status.
 Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds);
 

@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "store/batch/row_group.h"
 #include "store/batch/row_memory.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/hot/staged_rows.h"
 #include "store/placement/row_mover.h"
 
@@ -96,10 +96,11 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   BorrowedRowMemory memory(table.parts().read_memory);
   KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
   uint32_t heat = 0;
+  Location location = kNoLocation;
   std::optional<uint64_t> in_device;  // where its payload is
   const auto tell = [&](const FoundRow& found) {
     if (found.outcome != Outcome::kFound) return visit(position, {found.outcome, nullptr, 0});
-    const Location location = found.match.location();
+    location = found.match.location();
     if (!location.IsInLog()) {
       std::byte* const row = table.parts().tier->Row(location);
       RowHeader* const header = table.layout().Header(row);
@@ -108,7 +109,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
       if (use.touches > 0) table.mover()->TouchOrder(shard, location);
       heat = HeatOf(LoadMark(header).usage, now);
       if (location.IsInDram()) return visit(position, {Outcome::kFound, row, heat, Tier::kDram});
-      in_device = table.parts().hot->PayloadOf(location);
+      in_device = table.parts().payloads->PayloadOf(location);
       return;
     }
     log_rows.Touch(id.hash, found.record, use.touches);
@@ -118,12 +119,12 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   log_rows.Find(shard, id, &memory.get()->record, tell);
   if (!in_device.has_value()) return;
   // Only an entry of the log that looked like the row's leads here.
-  StagedRows staged(&table.parts().hot->memory(), PayloadBytesOf(table));
+  StagedRows staged(&table.parts().payloads->memory(), PayloadBytesOf(table));
   const std::byte* const payload = staged.Add(*in_device);
   staged.Gather(0);
   const bool is_read = staged.Wait().ok();
   visit(position, {is_read ? Outcome::kFound : Outcome::kDataLoss, payload - sizeof(RowHeader),
-                   heat, Tier::kHbm});
+                   heat, location.tier()});
 }
 
 void PromoteRows(const Batch& batch) {

@@ -16,8 +16,8 @@
 #include "store/batch/row_group.h"
 #include "store/batch/touches.h"
 #include "store/batch/write_scope.h"
-#include "store/hot/hot_flush.h"
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
+#include "store/hot/topk_flush.h"
 #include "store/placement/row_mover.h"
 #include "tiers/row/row_copy.h"
 #include "tiers/row/row_update.h"
@@ -30,28 +30,30 @@ struct RowsElsewhere {
   // kResourceExhausted.
   Status Allocate(const Batch& batch) {
     EMBANK_RETURN_IF_ERROR(logged.Allocate(batch));
-    return hot.Allocate(batch.table().parts().hot, batch.keys().size());
+    return payloads.Allocate(batch.table().parts().payloads, batch.keys().size());
   }
 
   LoggedRows logged;
-  HotList hot;
+  PayloadList payloads;
 };
 
-// Copies the vectors of rows in device memory to their positions. `keys` are those of CountHot.
-Status ReadHot(const Batch& batch, KeySpan keys, HotList* hot, RowSpan rows) {
+// Copies the vectors of rows in device memory to their positions. `keys` are those of
+// CountPayloads.
+Status ReadPayloads(const Batch& batch, KeySpan keys, PayloadList* payloads, RowSpan rows) {
   const uint32_t bytes = batch.table().layout().vector_bytes;
-  const auto copy = [&](const HotPosition& at, const std::byte* vector) {
+  const auto copy = [&](const PayloadPosition& at, const std::byte* vector) {
     std::memcpy(rows.Row(at.number), vector, bytes);
   };
-  CountHot(&batch.table(), keys, hot);
-  return hot->size() == 0 ? OkStatus() : hot->Read(kVectorInPayload, bytes, copy);
+  CountPayloads(&batch.table(), keys, payloads);
+  return payloads->size() == 0 ? OkStatus() : payloads->Read(kVectorInPayload, bytes, copy);
 }
 
 // Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
-// answers may be overwritten before; kept under kSkip. Notes those in device memory. Inside the hot
-// gate. Returns whether the positions without a row come in order: none was looked for in a log.
+// answers may be overwritten before; kept under kSkip. Notes those in device memory. Inside the
+// payload gate. Returns whether the positions without a row come in order: none was looked for in a
+// log.
 template <typename OnMissing>
-bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingRule rule,
+bool ReadPart(Batch* batch, LoggedRows* logged_rows, PayloadList* payload_list, MissingRule rule,
               RowSpan rows, uint32_t begin, uint32_t end, OnMissing missing) {
   const Table& table = batch->table();
   const RowLayout& layout = table.layout();
@@ -62,7 +64,7 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
     made_uses.Make(*batch, begin, orders);
   RecentUses* const uses = made_uses.get();
   LoggedRows::Part logged(logged_rows, *batch, begin);
-  HotList::Part hot(hot_list, begin);
+  PayloadList::Part payloads(payload_list, begin);
   const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
     for (uint32_t i = 0; i < copies.size(); ++i) {
       touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
@@ -74,8 +76,8 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
   const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
     if (row.header != nullptr) {
       touches.Add(position, row);
-      if (match.location().IsHot()) {
-        hot.Add(position, match.location());
+      if (match.location().HasDevicePayload()) {
+        payloads.Add(position, match.location());
       } else if (uses != nullptr) {
         uses->Add(position, 1);
       }
@@ -124,13 +126,13 @@ void CopyFound(const Table& table, const KeyIndex::Shard* shard, uint32_t touche
 class CreationStep {
  public:
   CreationStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
-               const BatchKeys& batch_keys, size_t rows_max, HotList::Part* hot,
+               const BatchKeys& batch_keys, size_t rows_max, PayloadList::Part* payloads,
                OutcomeTally* tally)
       : batch_(*batch),
         group_(group),
         rule_(rule),
         rows_(rows),
-        hot_(*hot),
+        payloads_(*payloads),
         tally_(*tally),
         memory_(batch->table().parts().row_memory),
         new_rows_(&batch->table(), group.shard, rows_max, &batch_keys) {}
@@ -142,7 +144,7 @@ class CreationStep {
     group_.shard->mutex.AssertHeld();
     const Table& table = batch_.table();
     const RowLayout& layout = table.layout();
-    if (found.IsInDeviceMemory()) return NoteHot(position, found.match.location());
+    if (found.HasDevicePayload()) return NotePayload(position, found.match.location());
     std::byte* const out = rows_.Row(position);
     RowForUpdate row(table, group_.shard, id, found, &memory_);
     if (row.outcome() == Outcome::kFound) {
@@ -159,12 +161,12 @@ class CreationStep {
   }
 
  private:
-  void NoteHot(uint32_t position, Location location) {
+  void NotePayload(uint32_t position, Location location) {
     const StoreParts& parts = batch_.table().parts();
     auto* const header = reinterpret_cast<RowHeader*>(parts.tier->Row(location));
     TouchHeat(header, LoadMark(header), parts.heat_clock->now(), batch_.TouchesOf(position));
-    hot_.Add(position, location);
-    tally_.NoteFound(Tier::kHbm);
+    payloads_.Add(position, location);
+    tally_.NoteFound(location.tier());
     batch_.Answer(position, Outcome::kFound, &tally_);
   }
 
@@ -172,7 +174,7 @@ class CreationStep {
   const ShardGroup& group_;
   const UpdateRule& rule_;
   const RowSpan rows_;
-  HotList::Part& hot_;
+  PayloadList::Part& payloads_;
   OutcomeTally& tally_;
   BorrowedRowMemory memory_;
   NewRows new_rows_;
@@ -194,9 +196,9 @@ void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out
 }
 
 void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
-                 const BatchKeys& batch_keys, HotList* hot) {
+                 const BatchKeys& batch_keys, PayloadList* payloads) {
   OutcomeTally tally;
-  HotList::Part part(hot, group.begin);
+  PayloadList::Part part(payloads, group.begin);
   ForEachRow(*batch, group, [&](size_t rows_max) {
     return CreationStep(batch, group, rule, rows, batch_keys, rows_max, &part, &tally);
   });
@@ -234,7 +236,7 @@ bool ReadWholeGroup(const LeadingBatch& of, uint32_t begin, const KeyGroup& grou
 // the row has been erased meanwhile, and where a record of a log cannot be read.
 bool MayReadLeading(const Table& table, MissingRule rule) {
   return rule != MissingRule::kSkip && table.mover()->logs().empty() &&
-         table.parts().hot == nullptr && table.mover()->OrdersToTouch() == nullptr;
+         table.parts().payloads == nullptr && table.mover()->OrdersToTouch() == nullptr;
 }
 
 void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKeys> keys) {
@@ -255,10 +257,10 @@ void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKey
   touches.Flush();
 }
 
-void ReadExisting(Batch* batch, LoggedRows* logged, HotList* hot, MissingRule rule, RowSpan rows,
-                  Missing missing) {
+void ReadExisting(Batch* batch, LoggedRows* logged, PayloadList* payloads, MissingRule rule,
+                  RowSpan rows, Missing missing) {
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
-    ReadPart(batch, logged, hot, rule, rows, begin, end, missing);
+    ReadPart(batch, logged, payloads, rule, rows, begin, end, missing);
   });
 }
 
@@ -277,7 +279,7 @@ class Creation {
   Status Allocate() {
     const Table& table = batch_.table();
     EMBANK_RETURN_IF_ERROR(scope_.Allocate());
-    EMBANK_RETURN_IF_ERROR(hot_.Allocate(table.parts().hot, scope_.PieceKeysMax()));
+    EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table.parts().payloads, scope_.PieceKeysMax()));
     return batch_keys_.Allocate(table, batch_.keys());
   }
 
@@ -285,7 +287,7 @@ class Creation {
   void RunAll() {
     Begin();
     scope_.ChangeAll([&](const ShardGroup& group) { CreateRowsOf(group); },
-                     [&] { return ReadHot(batch_, batch_.keys(), &hot_, rows_); });
+                     [&] { return ReadPayloads(batch_, batch_.keys(), &payloads_, rows_); });
   }
   // Does the same for some positions, whose rows were not there.
   void Run(std::span<const uint32_t> positions) {
@@ -293,8 +295,8 @@ class Creation {
     scope_.Change(
         positions, [&](const ShardGroup& group) { CreateRowsOf(group); },
         [&] {
-          Status read = ReadHot(batch_, {}, &hot_, rows_);
-          if (scope_.IsInPieces()) hot_.Clear();
+          Status read = ReadPayloads(batch_, {}, &payloads_, rows_);
+          if (scope_.IsInPieces()) payloads_.Clear();
           return read;
         });
   }
@@ -305,7 +307,7 @@ class Creation {
     batch_keys_.Collect();
   }
   void CreateRowsOf(const ShardGroup& group) {
-    CreateGroup(&batch_, group, rule_, rows_, batch_keys_, &hot_);
+    CreateGroup(&batch_, group, rule_, rows_, batch_keys_, &payloads_);
   }
 
   Batch& batch_;
@@ -313,7 +315,7 @@ class Creation {
   const RowSpan rows_;
   UpdateRule rule_;
   BatchKeys batch_keys_;
-  HotList hot_;
+  PayloadList payloads_;
 };
 
 // Reads and makes rows in order of positions, all under their shards' locks.
@@ -344,15 +346,15 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   const auto read_part = [&](uint32_t begin, uint32_t end) {
     uint32_t next = begin;
     const bool in_order =
-        ReadPart(batch, &elsewhere.logged, &elsewhere.hot, MissingRule::kCreate, rows, begin, end,
-                 [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
+        ReadPart(batch, &elsewhere.logged, &elsewhere.payloads, MissingRule::kCreate, rows, begin,
+                 end, [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
     if (!in_order) std::sort(missing.begin() + begin, missing.begin() + next);
     std::fill(missing.begin() + next, missing.begin() + end, kNone);
   };
   {
-    const HotGuard hot_guard(batch->table().parts().hot);
+    const PayloadGuard payload_guard(batch->table().parts().payloads);
     batch->ForEachPart(read_part);
-    EMBANK_RETURN_IF_ERROR(ReadHot(*batch, batch->keys(), &elsewhere.hot, rows));
+    EMBANK_RETURN_IF_ERROR(ReadPayloads(*batch, batch->keys(), &elsewhere.payloads, rows));
   }
   const auto missing_begin = missing.begin() + batch->answered();
   const auto missing_end = std::remove(missing_begin, missing.end(), kNone);
@@ -390,7 +392,7 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
   LoggedRows logged_rows;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(*batch));
   // While two rows change places, no look finds them.
-  const HotGuard hot_guard(table.parts().hot);
+  const PayloadGuard payload_guard(table.parts().payloads);
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, *batch, begin);
@@ -420,14 +422,14 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
 
 }  // namespace
 
-void CountHot(Table* table, KeySpan keys, HotList* hot) {
-  HotFlush* const flush = table->parts().hot_flush;
+void CountPayloads(Table* table, KeySpan keys, PayloadList* payloads) {
+  TopkFlush* const flush = table->parts().topk_flush;
   if (flush == nullptr) return;
-  if (!keys.empty()) flush->unique_hits().Count(keys, hot);
-  const size_t positions = hot->size();
+  if (!keys.empty()) flush->unique_hits().Count(keys, payloads);
+  const size_t positions = payloads->size();
   if (positions == 0) return;
-  table->counters().hot_lookups.fetch_add(positions, std::memory_order_relaxed);
-  table->parts().hot->counters().answered.fetch_add(positions, std::memory_order_relaxed);
+  table->counters().payload_lookups.fetch_add(positions, std::memory_order_relaxed);
+  table->parts().payloads->counters().answered.fetch_add(positions, std::memory_order_relaxed);
 }
 
 void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t more_touches,
@@ -438,7 +440,7 @@ void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t more_touc
   batch->CountVerb(TableVerb::kLookup, nanoseconds);
   table->pins().EndBatch();
   table->parts().heat_clock->Count(answered + more_touches);
-  HotFlush* const flush = table->parts().hot_flush;
+  TopkFlush* const flush = table->parts().topk_flush;
   if (flush == nullptr) return;
   if (created > 0) {
     for (const KeySpan some : keys) flush->RaiseCreated(*table, some);
@@ -462,15 +464,15 @@ Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan r
   const KeySpan keys = batch->keys();
   RowsElsewhere elsewhere;
   EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(*batch));
-  const HotGuard hot_guard(table.parts().hot);
+  const PayloadGuard payload_guard(table.parts().payloads);
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
-    ReadPart(batch, &elsewhere.logged, &elsewhere.hot, rule, rows, begin, end,
+    ReadPart(batch, &elsewhere.logged, &elsewhere.payloads, rule, rows, begin, end,
              [&](uint32_t position, OutcomeTally* tally) {
                AnswerMissing(table, keys[position], rule, rows.Row(position));
                batch->Answer(position, Outcome::kAbsent, tally);
              });
   });
-  return ReadHot(*batch, keys, &elsewhere.hot, rows);
+  return ReadPayloads(*batch, keys, &elsewhere.payloads, rows);
 }
 
 Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes) {

@@ -13,7 +13,7 @@
 namespace embank {
 
 class BatchKeys;
-class HotList;
+class PayloadList;
 class LoggedRows;
 class WriteScope;
 struct ShardGroup;
@@ -54,21 +54,21 @@ bool MayReadLeading(const Table& table, MissingRule rule);
 inline constexpr size_t kLeadingKeysMax = 512;
 
 // Copies the rows of a batch that exist and are not in device memory, counts heat for all that
-// exist (Batch::TouchesOf), and sets their outcomes. Notes rows in device memory in `hot`. Calls
-// missing(position, tally) for the others, whose answers may be overwritten before; kept under
-// kSkip. Inside the hot gate. `logged` and `hot` have space for the batch.
+// exist (Batch::TouchesOf), and sets their outcomes. Notes rows in device memory in `payloads`.
+// Calls missing(position, tally) for the others, whose answers may be overwritten before; kept
+// under kSkip. Inside the payload gate. `logged` and `payloads` have space for the batch.
 using Missing = FunctionRef<void(uint32_t, OutcomeTally*)>;
-void ReadExisting(Batch* batch, LoggedRows* logged, HotList* hot, MissingRule rule, RowSpan rows,
-                  Missing missing);
+void ReadExisting(Batch* batch, LoggedRows* logged, PayloadList* payloads, MissingRule rule,
+                  RowSpan rows, Missing missing);
 // Writes the answer for an absent key to `out`.
 void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out);
 // Answers the positions of a shard group, and creates the rows that are absent. Notes rows in
-// device memory in `hot`.
+// device memory in `payloads`.
 void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
-                 const BatchKeys& batch_keys, HotList* hot);
+                 const BatchKeys& batch_keys, PayloadList* payloads);
 // Counts the positions of a lookup whose rows are in device memory; and of `keys`, if they are in
 // the sample, the distinct ones that are there (store/hot/unique_hits.h).
-void CountHot(Table* table, KeySpan keys, HotList* hot);
+void CountPayloads(Table* table, KeySpan keys, PayloadList* payloads);
 // Does the work of Lookup on the positions of a batch after the leading ones; it is neither counted
 // nor settled then.
 Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows);

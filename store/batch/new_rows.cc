@@ -5,7 +5,7 @@
 #include <span>
 
 #include "store/batch/row_memory.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/placement/compaction.h"
 #include "store/placement/row_mover.h"
 #include "tiers/row/row_write.h"
@@ -139,7 +139,7 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byt
 
 void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
   table_->mover()->rows().OnErase(shard, *table_, location);
-  if (location.IsHot()) table_->parts().hot->Free(*table_, location);
+  if (location.HasDevicePayload()) table_->parts().payloads->Free(*table_, location);
   if (!location.IsInDram()) return table_->AddRows(-1);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
   if (count_ == slots_.size()) Return();

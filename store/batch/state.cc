@@ -9,7 +9,7 @@
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write_scope.h"
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
 #include "tiers/row/row_copy.h"
 #include "tiers/row/row_write.h"
 
@@ -32,16 +32,16 @@ Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state) {
   return OkStatus();
 }
 
-void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state, HotList* hot) {
+void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state, PayloadList* payloads) {
   const Table& table = batch->table();
-  HotList::Part hot_part(hot, group.begin);
+  PayloadList::Part payload_part(payloads, group.begin);
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   BorrowedRowMemory memory(table.parts().row_memory);
   const auto set = [&](uint32_t position, const RowId& id, const FoundRow& found) {
     group.shard->mutex.AssertHeld();
-    if (found.IsInDeviceMemory()) {
-      const Outcome outcome = NoteHot(table, position, found.match.location(), &hot_part);
+    if (found.HasDevicePayload()) {
+      const Outcome outcome = NotePayload(table, position, found.match.location(), &payload_part);
       return batch->Answer(position, outcome, &tally);
     }
     RowForUpdate row(table, group.shard, id, found, &memory);
@@ -82,14 +82,14 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
   const RowLayout& layout = table->layout();
   Batch batch(table, keys, outcomes);
   LoggedRows logged_rows;
-  HotList hot;
+  PayloadList payloads;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, batch.keys().size()));
-  const HotGuard hot_guard(table->parts().hot);
+  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->parts().payloads, batch.keys().size()));
+  const PayloadGuard payload_guard(table->parts().payloads);
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, batch, begin);
-    HotList::Part hot_part(&hot, begin);
+    PayloadList::Part payload_part(&payloads, begin);
     {
       RowCopyBuffer copy_buffer(table->parts().row_memory, layout);
       std::byte* const image = copy_buffer.bytes();
@@ -105,8 +105,8 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
                    return logged.Add(position, match.location());
                  }
                  const bool found = seen.header != nullptr;
-                 if (found && match.location().IsHot()) {
-                   hot_part.Add(position, match.location());
+                 if (found && match.location().HasDevicePayload()) {
+                   payload_part.Add(position, match.location());
                  } else if (found) {
                    std::memcpy(state.Row(position), layout.State(image), layout.state_bytes());
                  }
@@ -122,10 +122,11 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
     });
     batch.Add(tally);
   });
-  EMBANK_RETURN_IF_ERROR(hot.Read(StateInPayload(layout), layout.state_bytes(),
-                                  [&](const HotPosition& at, const std::byte* bytes) {
-                                    std::memcpy(state.Row(at.number), bytes, layout.state_bytes());
-                                  }));
+  EMBANK_RETURN_IF_ERROR(payloads.Read(StateInPayload(layout), layout.state_bytes(),
+                                       [&](const PayloadPosition& at, const std::byte* bytes) {
+                                         std::memcpy(state.Row(at.number), bytes,
+                                                     layout.state_bytes());
+                                       }));
   return batch.AbsentStatus();
 }
 
@@ -135,17 +136,18 @@ Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outc
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch, WriteScope::Need::kSpace);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
-  HotList hot;
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, scope.PieceKeysMax()));
+  PayloadList payloads;
+  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->parts().payloads, scope.PieceKeysMax()));
   scope.PromoteAll();
   const RowLayout& layout = table->layout();
-  const auto fill = [&](const HotPosition& at, std::byte* bytes) {
+  const auto fill = [&](const PayloadPosition& at, std::byte* bytes) {
     std::memcpy(bytes, state.Row(at.number), layout.state_bytes());
   };
-  scope.ChangeAll([&](const ShardGroup& group) { SetGroup(&batch, group, state, &hot); },
+  scope.ChangeAll([&](const ShardGroup& group) { SetGroup(&batch, group, state, &payloads); },
                   [&] {
-                    Status written = hot.Write(StateInPayload(layout), layout.state_bytes(), fill);
-                    if (scope.IsInPieces()) hot.Clear();
+                    Status written =
+                        payloads.Write(StateInPayload(layout), layout.state_bytes(), fill);
+                    if (scope.IsInPieces()) payloads.Clear();
                     return written;
                   });
   EMBANK_RETURN_IF_ERROR(scope.Settle());

@@ -11,8 +11,8 @@
 #include "store/batch/row_group.h"
 #include "store/batch/state.h"
 #include "store/batch/write_scope.h"
-#include "store/hot/hot_flush.h"
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
+#include "store/hot/topk_flush.h"
 #include "store/placement/compaction.h"
 #include "store/placement/heat_clock.h"
 #include "tiers/row/row_update.h"
@@ -42,12 +42,13 @@ void FillImage(const RowLayout& layout, const UpdateRule& rule, const RowsToWrit
 class UpsertStep {
  public:
   UpsertStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, const RowsToWrite& rows,
-             const BatchKeys& batch_keys, size_t rows_max, HotList::Part* hot, OutcomeTally* tally)
+             const BatchKeys& batch_keys, size_t rows_max, PayloadList::Part* payloads,
+             OutcomeTally* tally)
       : batch_(*batch),
         group_(group),
         rule_(rule),
         rows_(rows),
-        hot_(*hot),
+        payloads_(*payloads),
         tally_(*tally),
         memory_(batch->table().parts().row_memory),
         new_rows_(&batch->table(), group.shard, rows_max, &batch_keys) {}
@@ -57,7 +58,7 @@ class UpsertStep {
 
   void operator()(uint32_t position, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
-    if (found.IsInDeviceMemory()) return NoteInDeviceMemory(position, found.match.location());
+    if (found.HasDevicePayload()) return NoteDevicePayload(position, found.match.location());
     const RowLayout& layout = batch_.table().layout();
     FaultIn(rows_.vectors.Row(position), layout.vector_bytes);
     if (rows_.states.data != nullptr) FaultIn(rows_.states.Row(position), layout.state_bytes());
@@ -89,9 +90,9 @@ class UpsertStep {
 
  private:
   // The payload is written at the end of the batch, and the header has the heat.
-  void NoteInDeviceMemory(uint32_t position, Location location) {
+  void NoteDevicePayload(uint32_t position, Location location) {
     const Table& table = batch_.table();
-    const Outcome outcome = NoteHot(table, position, location, &hot_);
+    const Outcome outcome = NotePayload(table, position, location, &payloads_);
     if (rows_.heats != nullptr && outcome == Outcome::kFound) {
       SetHeatOf(table.parts().tier->Row(location), rows_.heats[position]);
     }
@@ -106,7 +107,7 @@ class UpsertStep {
   const ShardGroup& group_;
   const UpdateRule& rule_;
   const RowsToWrite& rows_;
-  HotList::Part& hot_;
+  PayloadList::Part& payloads_;
   OutcomeTally& tally_;
   BorrowedRowMemory memory_;
   NewRows new_rows_;
@@ -114,20 +115,20 @@ class UpsertStep {
 
 }  // namespace
 
-Status UpsertHot(const Table& table, const UpdateRule& rule, const RowsToWrite& rows,
-                 HotList* hot) {
+Status UpsertPayloads(const Table& table, const UpdateRule& rule, const RowsToWrite& rows,
+                      PayloadList* payloads) {
   const RowLayout& layout = table.layout();
-  return hot->Write(kVectorInPayload, PayloadBytesOf(table),
-                    [&](const HotPosition& at, std::byte* payload) {
-                      std::memset(payload, 0, PayloadBytesOf(table));
-                      FillImage(layout, rule, rows, at.number, payload - sizeof(RowHeader));
-                    });
+  return payloads->Write(kVectorInPayload, PayloadBytesOf(table),
+                         [&](const PayloadPosition& at, std::byte* payload) {
+                           std::memset(payload, 0, PayloadBytesOf(table));
+                           FillImage(layout, rule, rows, at.number, payload - sizeof(RowHeader));
+                         });
 }
 
 void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
-                 const RowsToWrite& rows, const BatchKeys& batch_keys, HotList* hot) {
+                 const RowsToWrite& rows, const BatchKeys& batch_keys, PayloadList* payloads) {
   OutcomeTally tally;
-  HotList::Part part(hot, group.begin);
+  PayloadList::Part part(payloads, group.begin);
   ForEachRow(*batch, group, [&](size_t rows_max) {
     return UpsertStep(batch, group, rule, rows, batch_keys, rows_max, &part, &tally);
   });
@@ -167,7 +168,7 @@ void EraseAllInMemory(Table* table) {
       if (location.IsInLog()) return false;
       const RowHeader* const header = layout.Header(parts.tier->Row(location));
       if (TableOf(LoadIdentity(header)) != table->id()) return false;
-      if (!location.IsInDram() && Seeded(SeededBug::kHotRowOutlivesTable)) return false;
+      if (!location.IsInDram() && Seeded(SeededBug::kPayloadOutlivesTable)) return false;
       freed.Add(shard, location);
       return true;
     });
@@ -202,7 +203,7 @@ Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   const Table& table = batch->table();
   batch->CountVerb(TableVerb::kUpsert, batch->NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope->Settle());
-  if (HotFlush* const flush = table.parts().hot_flush; flush != nullptr) {
+  if (TopkFlush* const flush = table.parts().topk_flush; flush != nullptr) {
     if (batch->count(Outcome::kCreated) > 0) flush->RaiseCreated(table, batch->keys());
   }
   return batch->RefusedStatus();
@@ -221,15 +222,17 @@ Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan o
   BatchKeys batch_keys;
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch.table(), batch.keys()));
-  HotList hot;
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, scope.PieceKeysMax()));
+  PayloadList payloads;
+  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->parts().payloads, scope.PieceKeysMax()));
   scope.PromoteAll();
   batch_keys.Collect();
   scope.ChangeAll(
-      [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys, &hot); },
+      [&](const ShardGroup& group) {
+        UpsertGroup(&batch, group, rule, rows, batch_keys, &payloads);
+      },
       [&] {
-        Status written = UpsertHot(*table, rule, rows, &hot);
-        if (scope.IsInPieces()) hot.Clear();
+        Status written = UpsertPayloads(*table, rule, rows, &payloads);
+        if (scope.IsInPieces()) payloads.Clear();
         return written;
       });
   return FinishUpsert(&batch, &scope, begin_ns);

@@ -9,7 +9,7 @@ namespace embank {
 
 class Batch;
 class BatchKeys;
-class HotList;
+class PayloadList;
 class WriteScope;
 struct ShardGroup;
 
@@ -43,13 +43,14 @@ Status EraseAll(Table* table);
 
 // ---- the steps of an upsert, for callers whose rows are in device memory (store/device) ----
 
-// Upserts the rows of a shard group. Notes rows in device memory in `hot`, and leaves them as they
-// are.
+// Upserts the rows of a shard group. Notes rows in device memory in `payloads`, and leaves them as
+// they are.
 void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
-                 const RowsToWrite& rows, const BatchKeys& batch_keys, HotList* hot);
+                 const RowsToWrite& rows, const BatchKeys& batch_keys, PayloadList* payloads);
 // Upserts the rows of a list with all noted positions, in device memory: their vectors and states.
-// Waits for the device; inside the hot gate, without locks.
-Status UpsertHot(const Table& table, const UpdateRule& rule, const RowsToWrite& rows, HotList* hot);
+// Waits for the device; inside the payload gate, without locks.
+Status UpsertPayloads(const Table& table, const UpdateRule& rule, const RowsToWrite& rows,
+                      PayloadList* payloads);
 // Counts an upsert that is done, pays its debts, and returns its status.
 Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 

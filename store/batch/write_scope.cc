@@ -8,7 +8,7 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/batch/logged_rows.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/placement/compaction.h"
 #include "store/placement/memory_plan.h"
 #include "store/placement/page_mover.h"
@@ -61,7 +61,7 @@ uint64_t PieceKeysOf(const Batch& batch) {
 }
 
 // Flushes the rows of the batch in device memory whose flush is pending.
-Status FlushHotRows(const Batch& batch, ShardPlan* plan) {
+Status FlushPayloads(const Batch& batch, ShardPlan* plan) {
   const Table& table = batch.table();
   const StoreParts& parts = table.parts();
   Scratch<RowInSlot, kInlineRows> rows;
@@ -72,19 +72,19 @@ Status FlushHotRows(const Batch& batch, ShardPlan* plan) {
     for (size_t i = 0; i < group.size(); ++i) {
       const RowId id = table.IdOf(batch.keys()[group.positions[i]], group.hashes[i]);
       parts.index->VisitMatches(group.shard, id, [&](const Match& match) {
-        if (!match.location().IsHot()) return false;
+        if (!match.location().HasDevicePayload()) return false;
         rows.values()[count++] = {id, match.location()};
         return true;
       });
     }
   });
-  return parts.hot->FlushBeforeChange(rows.values().first(count));
+  return parts.payloads->FlushBeforeChange(rows.values().first(count));
 }
 
 void FlushBeforeChange(const Batch& batch, ShardPlan* plan) {
   const StoreParts& parts = batch.table().parts();
-  if (parts.hot == nullptr || !parts.gate->IsFlushing()) return;
-  const Status flushed = FlushHotRows(batch, plan);
+  if (parts.payloads == nullptr || !parts.gate->IsFlushing()) return;
+  const Status flushed = FlushPayloads(batch, plan);
   // The checkpoint fails, and the changes go on.
   if (!flushed.ok()) parts.gate->Fail(flushed);
 }
@@ -157,10 +157,10 @@ void WriteScope::ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on
                                 const ShardPlan::Choose* choose) {
   if (is_in_pieces_) return ChangeInPieces(body, on_device);
   // Another batch under the guard is in pieces.
-  const HotGuard hot_guard(guard.in_pieces() ? batch_.table().parts().hot : nullptr);
+  const PayloadGuard payload_guard(guard.in_pieces() ? batch_.table().parts().payloads : nullptr);
   RunAdmitted([&](ShardPlan* plan) {
     plan->ForEachShard(batch_, body, choose);
-    return batch_.table().parts().hot == nullptr ? OkStatus() : on_device();
+    return batch_.table().parts().payloads == nullptr ? OkStatus() : on_device();
   });
 }
 
@@ -176,7 +176,7 @@ void WriteScope::Run(Work work) {
   Admit();
   const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
   // The rows that `work` finds in device memory stay there until its end.
-  const HotGuard hot_guard(is_in_pieces_ ? batch_.table().parts().hot : nullptr);
+  const PayloadGuard payload_guard(is_in_pieces_ ? batch_.table().parts().payloads : nullptr);
   RunAdmitted(work);
   // Rows in device memory were in no piece.
   if (is_in_pieces_) changed_keys_ += plan_.count() - settled_keys_;
@@ -210,10 +210,10 @@ void WriteScope::ChangeInPieces(Body body, OnDevice on_device) {
   for (uint32_t i = 0; i < pieces; ++i) {
     plan_.UsePart(i, pieces);
     ChangePiece(batch_, &plan_, [&] {
-      const HotGuard hot_guard(batch_.table().parts().hot);
+      const PayloadGuard payload_guard(batch_.table().parts().payloads);
       FlushBeforeChange(batch_, &plan_);
       plan_.ForEachShard(batch_, body);
-      if (batch_.table().parts().hot != nullptr) device_status_.Update(on_device());
+      if (batch_.table().parts().payloads != nullptr) device_status_.Update(on_device());
     });
   }
 }

@@ -31,7 +31,7 @@
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
 #include "store/gate/batch_gate.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/index/key_index.h"
 
 namespace embank {
@@ -46,7 +46,7 @@ class ChangeGuard {
     if (in_pieces) {
       pieces_.emplace(parts.gate);
     } else {
-      hot_.emplace(parts.hot);
+      payloads_.emplace(parts.payloads);
       write_.emplace(parts.gate);
     }
   }
@@ -57,7 +57,7 @@ class ChangeGuard {
 
  private:
   const bool in_pieces_;
-  std::optional<HotGuard> hot_;
+  std::optional<PayloadGuard> payloads_;
   std::optional<BatchGate::WriteGuard> write_;
   std::optional<BatchGate::PiecesGuard> pieces_;
 };

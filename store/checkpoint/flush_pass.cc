@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/status_macros.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/placement/page_rows.h"
 #include "store/table/table.h"
 #include "tiers/dram/dirty_slots.h"
@@ -69,7 +69,7 @@ class FlushPass {
   }
 
   Status Flush(SlotClass slot_class, std::span<const Location> slots) {
-    if (slot_class == kHeaderClass) return parts_.hot->FlushSlots(slots, &flushed_);
+    if (slot_class == kHeaderClass) return parts_.payloads->FlushSlots(slots, &flushed_);
     PageRows page_rows(*parts_.tier, *parts_.tables, slot_class, slots);
     return page_rows.ForEachShard(
         [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {

@@ -14,7 +14,7 @@
 
 namespace embank {
 
-class HotRows;
+class PayloadRows;
 
 // The parts that a flush pass uses; all of them outlive it.
 struct FlushPassParts {
@@ -23,7 +23,7 @@ struct FlushPassParts {
   const TableDirectory* tables;
   BatchGate* gate;
   RowLogs* logs;
-  HotRows* hot;  // nullptr: there is no device memory
+  PayloadRows* payloads;  // nullptr: there is no device memory
   Executor* executor;
   const Clock* clock;
 };

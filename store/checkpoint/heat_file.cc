@@ -70,7 +70,7 @@ class HeatsInMemory {
     count_ = 0;
     return ForEachSlot(*heat_.tier, *heat_.tables, page, first_slot, [&](const SeenSlot& seen) {
       if ((seen.mark.usage & kGainedFlag) == 0) return;
-      if (seen.location.IsHot() && Seeded(SeededBug::kHotHeatNotSaved)) return;
+      if (seen.location.HasDevicePayload() && Seeded(SeededBug::kPayloadHeatNotSaved)) return;
       const Key key = LoadKey(seen.header);
       AcquireFence();
       const RowMark mark = LoadMark(seen.header);

@@ -12,13 +12,13 @@ Status BatchPiece::Allocate(Table* table, size_t keys_max) {
   EMBANK_RETURN_IF_ERROR(numbers_.Allocate(keys_max));
   EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(keys_max));
   EMBANK_RETURN_IF_ERROR(plan_.Allocate(keys_max, table->mover()->InLogMax(keys_max)));
-  return hot_.Allocate(table->parts().hot, keys_max);
+  return payloads_.Allocate(table->parts().payloads, keys_max);
 }
 
 void BatchPiece::Clear() {
   size_ = 0;
   without_place_ = 0;
-  hot_.Clear();
+  payloads_.Clear();
 }
 
 void BatchPiece::Add(Key key, uint32_t number) {

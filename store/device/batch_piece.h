@@ -13,7 +13,7 @@
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
 #include "store/batch/write_scope.h"
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
 
 namespace embank {
 
@@ -37,7 +37,7 @@ class BatchPiece {
   // The outcome of a key, after Run or Read; may be changed.
   uint8_t& outcome(size_t i) { return outcomes_.values()[i]; }
   // The rows of the piece in device memory, by their positions in it.
-  HotList& hot() { return hot_; }
+  PayloadList& payloads() { return payloads_; }
 
   // Calls body(piece, group) for each shard that has keys, as Batch::Share does. The batch is
   // changed in the scope: if it is done in pieces, this is one of them.
@@ -61,7 +61,7 @@ class BatchPiece {
   Scratch<uint32_t, kInlineKeys> numbers_;
   Scratch<uint8_t, kInlineKeys> outcomes_;
   ShardPlan plan_;
-  HotList hot_;
+  PayloadList payloads_;
 };
 
 }  // namespace embank

@@ -15,7 +15,7 @@
 #include "store/device/batch_piece.h"
 #include "store/device/caller_stream.h"
 #include "store/device/gradient_sums.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "tiers/row/row_update.h"
 
 namespace embank {
@@ -36,7 +36,7 @@ class DeviceGradients {
       : batch_(*batch),
         scope_(*scope),
         table_(batch->table()),
-        memory_(table_.parts().hot->memory()),
+        memory_(table_.parts().payloads->memory()),
         call_{.rule = table_.rule()},
         dim_(table_.layout().dim),
         gradients_(gradients) {}
@@ -56,22 +56,22 @@ class DeviceGradients {
   Status SumLong(const KeyAt& key, GradientSums* sums);
   Status StepCold();
   void StepPiece(ConstRowSpan sums);
-  Status StepHot();
-  Status StepLong(const HotPosition& at, GradientSums* sums);
-  static KeyAt KeyOf(const HotPosition& at) { return {at.shard, at.number}; }
-  uint64_t RoundingSeedOf(const HotPosition& at) const {
+  Status StepPayloads();
+  Status StepLong(const PayloadPosition& at, GradientSums* sums);
+  static KeyAt KeyOf(const PayloadPosition& at) { return {at.shard, at.number}; }
+  uint64_t RoundingSeedOf(const PayloadPosition& at) const {
     return call_.RoundingSeedOf(table_, batch_.keys()[groups_[at.shard].positions[at.number]]);
   }
 
   Batch& batch_;
   WriteScope& scope_;
   Table& table_;
-  HotMemory& memory_;
+  PayloadMemory& memory_;
   GradientCall call_;
   const uint32_t dim_;
   const DeviceArray gradients_;
   UniqueKeys unique_;
-  HotList hot_;
+  PayloadList payloads_;
   BatchPiece piece_;
   UniqueKeys piece_unique_;
   size_t cold_count_ = 0;
@@ -84,7 +84,7 @@ Status DeviceGradients::Allocate() {
   const size_t keys = batch_.keys().size();
   const size_t piece_keys = std::min(scope_.PieceKeysMax(), GradientSums::KeysMax(memory_, dim_));
   EMBANK_RETURN_IF_ERROR(unique_.Allocate(keys));
-  EMBANK_RETURN_IF_ERROR(hot_.Allocate(table_.parts().hot, keys));
+  EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table_.parts().payloads, keys));
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys));
   EMBANK_RETURN_IF_ERROR(piece_unique_.Allocate(piece_keys));
   EMBANK_RETURN_IF_ERROR(long_sum_.Allocate(dim_));
@@ -114,22 +114,22 @@ Status DeviceGradients::Run(ShardPlan* plan) {
     NoteGroup(group);
   });
   EMBANK_RETURN_IF_ERROR(StepCold());
-  return StepHot();
+  return StepPayloads();
 }
 
 // Tells the keys of a group apart, and notes those whose rows are in device memory. No other row
-// gets there before the batch leaves the hot gate.
+// gets there before the batch leaves the payload gate.
 void DeviceGradients::NoteGroup(const ShardGroup& group) {
   const std::span<const uint32_t> firsts = unique_.Find(group);
   OutcomeTally tally;
-  HotList::Part hot(&hot_, group.begin);
+  PayloadList::Part payloads(&payloads_, group.begin);
   MutexLock lock(&group.shard->mutex);
   const auto note = [&](size_t i, KeyHash hash, const Match& guess) {
     const KeyAt key = {group.shard->number, firsts[i]};
     const RowId id = table_.IdOf(batch_.keys()[group.positions[key.first]], hash);
     const Match match = table_.parts().index->Confirm(guess, id);
-    if (match.any() && match.location().IsHot()) {
-      const Outcome noted = NoteHot(table_, key.first, match.location(), &hot, key.shard);
+    if (match.any() && match.location().HasDevicePayload()) {
+      const Outcome noted = NotePayload(table_, key.first, match.location(), &payloads, key.shard);
       // The others have their outcome when their steps are made.
       if (noted != Outcome::kFound) Answer(key, noted, &tally);
     } else {
@@ -232,9 +232,9 @@ void DeviceGradients::StepPiece(ConstRowSpan sums) {
   GradientCall summed = call_;
   summed.rule.max_gradient_value = 0.0f;  // the device has clipped the gradients
   piece_.Run(&scope_, [&](Batch* piece, const ShardGroup& group) {
-    StepGroup(piece, group, summed, sums, &piece_unique_, &piece_.hot());
+    StepGroup(piece, group, summed, sums, &piece_unique_, &piece_.payloads());
   });
-  EMBANK_CHECK(piece_.hot().size() == 0);
+  EMBANK_CHECK(piece_.payloads().size() == 0);
   OutcomeTally tally;
   for (size_t i = 0; i < piece_.size(); ++i) {
     EMBANK_CHECK(piece_.outcome(i) != BatchPiece::kNoOutcome);
@@ -245,8 +245,8 @@ void DeviceGradients::StepPiece(ConstRowSpan sums) {
 
 // Sums and steps the rows in device memory, and answers them. If the device is lost, those of which
 // nothing is known count as found.
-Status DeviceGradients::StepHot() {
-  const std::span<const HotPosition> positions = hot_.positions();
+Status DeviceGradients::StepPayloads() {
+  const std::span<const PayloadPosition> positions = payloads_.positions();
   OutcomeTally tally;
   Status status;
   size_t done = 0;
@@ -255,7 +255,7 @@ Status DeviceGradients::StepHot() {
     const size_t begin = done;
     for (uint64_t count = CountOf(KeyOf(positions[done])); sums.HasSpaceFor(count);
          count = CountOf(KeyOf(positions[done]))) {
-      const HotPosition& at = positions[done++];
+      const PayloadPosition& at = positions[done++];
       CopyPositions(KeyOf(at),
                     sums.Add(static_cast<uint32_t>(count), at.payload, RoundingSeedOf(at)));
       if (done == positions.size()) break;
@@ -267,13 +267,14 @@ Status DeviceGradients::StepHot() {
       Answer(KeyOf(positions[i]), is_made ? Outcome::kFound : Outcome::kNotFinite, &tally);
     }
   }
-  for (const HotPosition& at : positions.subspan(done)) Answer(KeyOf(at), Outcome::kFound, &tally);
+  for (const PayloadPosition& at : positions.subspan(done))
+    Answer(KeyOf(at), Outcome::kFound, &tally);
   batch_.Add(tally);
   return status;
 }
 
 // Steps a row in device memory whose key has more positions than a buffer takes.
-Status DeviceGradients::StepLong(const HotPosition& at, GradientSums* sums) {
+Status DeviceGradients::StepLong(const PayloadPosition& at, GradientSums* sums) {
   EMBANK_RETURN_IF_ERROR(SumLong(KeyOf(at), sums));
   return sums->StepWith(long_sum_.values().data(), at.payload, RoundingSeedOf(at), table_.layout(),
                         call_.rule);
@@ -290,7 +291,7 @@ Status ApplyGradientsFromDevice(Table* table, KeySpan keys, DeviceArray gradient
   DeviceGradients step(&batch, &scope, gradients);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(step.Allocate());
-  CallerStream callers(&table->parts().hot->memory().device(), stream);
+  CallerStream callers(&table->parts().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   EMBANK_RETURN_IF_ERROR(step.CheckFinite());
   scope.PromoteAll();

@@ -14,7 +14,7 @@
 #include "store/device/batch_piece.h"
 #include "store/device/caller_stream.h"
 #include "store/device/row_transfer.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/placement/batch_keys.h"
 #include "store/placement/row_mover.h"
 
@@ -37,7 +37,7 @@ class DeviceLookup {
                std::span<const uint32_t> row_numbers = {})
       : batch_(*batch),
         table_(batch->table()),
-        memory_(table_.parts().hot->memory()),
+        memory_(table_.parts().payloads->memory()),
         rule_(rule),
         update_rule_(table_.rule()),
         row_bytes_(table_.layout().vector_bytes),
@@ -62,7 +62,7 @@ class DeviceLookup {
 
   Batch& batch_;
   Table& table_;
-  HotMemory& memory_;
+  PayloadMemory& memory_;
   const MissingRule rule_;
   const UpdateRule update_rule_;
   const uint32_t row_bytes_;
@@ -114,13 +114,13 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
     piece_.Add(batch_.keys()[i], static_cast<uint32_t>(i));
   }
   // The gate first: who has closed it may wait for a buffer.
-  const HotGuard hot_guard(table_.parts().hot);
+  const PayloadGuard payload_guard(table_.parts().payloads);
   // A row that is looked for in the log may turn out to be hot, and needs a buffer for itself.
   std::optional<RowTransfer> transfer;
   if (table_.mover()->logs().empty()) transfer.emplace(&memory_, row_bytes_);
   const RowSpan rows = transfer.has_value() ? transfer->rows() : host_rows();
   piece_.Read([&](Batch* piece) {
-    ReadExisting(piece, &logged_, &piece_.hot(), rule_, rows,
+    ReadExisting(piece, &logged_, &piece_.payloads(), rule_, rows,
                  [&](uint32_t position, OutcomeTally* tally) {
                    if (rule_ == MissingRule::kCreate) {
                      piece_.outcome(position) = kMissing;
@@ -142,13 +142,13 @@ void DeviceLookup::CreatePiece(WriteScope* scope, std::span<const uint32_t> posi
   piece_.Clear();
   for (const uint32_t position : positions) piece_.Add(batch_.keys()[position], position);
   piece_.Run(scope, [&](Batch* piece, const ShardGroup& group) {
-    CreateGroup(piece, group, update_rule_, host_rows(), batch_keys_, &piece_.hot());
+    CreateGroup(piece, group, update_rule_, host_rows(), batch_keys_, &piece_.payloads());
   });
   Answer();
   SendHostRows({});
 }
 
-// Sends the rows of host_rows_. Inside the hot gate, without locks and buffers.
+// Sends the rows of host_rows_. Inside the payload gate, without locks and buffers.
 void DeviceLookup::SendHostRows(KeySpan keys) {
   RowTransfer transfer(&memory_, row_bytes_);
   for (size_t i = 0; i < piece_.size(); ++i) {
@@ -175,16 +175,18 @@ void DeviceLookup::Answer() {
     const bool is_kept = answer == Outcome::kAbsent && rule_ == MissingRule::kSkip;
     if (IsUnread(answer) || is_kept) outcome = kAnswered;
   }
-  for (const HotPosition& hot : piece_.hot().positions()) piece_.outcome(hot.number) = kAnswered;
+  for (const PayloadPosition& payloads : piece_.payloads().positions())
+    piece_.outcome(payloads.number) = kAnswered;
   batch_.Add(tally);
 }
 
 // Enqueues the copies of the answered rows, whose places are their positions in the piece, to the
-// caller's. Inside the hot gate, without locks. `keys` are those of CountHot.
+// caller's. Inside the payload gate, without locks. `keys` are those of CountPayloads.
 void DeviceLookup::Send(KeySpan keys, RowTransfer* transfer) {
-  const std::span<const HotPosition> hot = piece_.hot().positions();
-  CountHot(&table_, keys, &piece_.hot());
-  for (const HotPosition& at : hot) transfer->AddHot(at.payload, RowOf(piece_.number(at.number)));
+  const std::span<const PayloadPosition> payloads = piece_.payloads().positions();
+  CountPayloads(&table_, keys, &piece_.payloads());
+  for (const PayloadPosition& at : payloads)
+    transfer->AddPayload(at.payload, RowOf(piece_.number(at.number)));
   for (size_t i = 0; i < piece_.size(); ++i) {
     if (piece_.outcome(i) != kAnswered) transfer->Add(i, RowOf(piece_.number(i)));
   }
@@ -235,7 +237,7 @@ Status LookupToDevice(Table* table, KeySpan keys, MissingRule rule, DeviceArray 
   WriteScope scope(batch);
   DeviceLookup lookup(&batch, RuleOf(*table, rule), rows);
   EMBANK_RETURN_IF_ERROR(lookup.Allocate(&scope));
-  CallerStream callers(&table->parts().hot->memory().device(), stream);
+  CallerStream callers(&table->parts().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   lookup.Run(&scope);
   const Status released = callers.Release();

@@ -13,7 +13,7 @@
 #include "store/device/batch_piece.h"
 #include "store/device/caller_stream.h"
 #include "store/device/row_transfer.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/placement/batch_keys.h"
 #include "tiers/row/row_update.h"
 
@@ -28,7 +28,7 @@ class DeviceUpsert {
       : batch_(*batch),
         scope_(*scope),
         table_(batch->table()),
-        memory_(table_.parts().hot->memory()),
+        memory_(table_.parts().payloads->memory()),
         rule_(table_.rule()),
         row_bytes_(table_.layout().vector_bytes),
         rows_(rows) {}
@@ -48,13 +48,13 @@ class DeviceUpsert {
   Batch& batch_;
   WriteScope& scope_;
   Table& table_;
-  HotMemory& memory_;
+  PayloadMemory& memory_;
   const UpdateRule rule_;
   const uint32_t row_bytes_;
   const DeviceArray rows_;
   BatchPiece piece_;
   BatchKeys batch_keys_;
-  HotList hot_;
+  PayloadList payloads_;
   size_t piece_keys_ = 0;
   size_t cold_count_ = 0;
   Scratch<uint32_t, kInlineUpserts> cold_;  // positions without a row in device memory, by shard
@@ -69,7 +69,7 @@ Status DeviceUpsert::Allocate() {
   EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
   EMBANK_RETURN_IF_ERROR(first_payload_.Allocate(kRowBytesMax));
   EMBANK_RETURN_IF_ERROR(batch_keys_.Allocate(table_, batch_.keys()));
-  EMBANK_RETURN_IF_ERROR(hot_.Allocate(table_.parts().hot, keys));
+  EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table_.parts().payloads, keys));
   return cold_.Allocate(keys);
 }
 
@@ -86,18 +86,18 @@ Status DeviceUpsert::Run(ShardPlan* plan) {
 }
 
 // Tells the positions apart, and answers those in device memory. No other row gets there before the
-// batch leaves the hot gate.
+// batch leaves the payload gate.
 void DeviceUpsert::NoteGroup(const ShardGroup& group) {
   OutcomeTally tally;
-  HotList::Part hot(&hot_, group.begin);
+  PayloadList::Part payloads(&payloads_, group.begin);
   MutexLock lock(&group.shard->mutex);
   ForEachMatch(table_, batch_, group, [&](uint32_t position, const RowId&, const Match& match) {
-    const bool is_hot = match.any() && match.location().IsHot();
+    const bool is_hot = match.any() && match.location().HasDevicePayload();
     if (!is_hot || has_state_of_vector()) {
       cold_.values()[cold_count_++] = position;
       return;
     }
-    batch_.Answer(position, NoteHot(table_, position, match.location(), &hot), &tally);
+    batch_.Answer(position, NotePayload(table_, position, match.location(), &payloads), &tally);
   });
   batch_.Add(tally);
 }
@@ -116,9 +116,9 @@ Status DeviceUpsert::WritePiece(std::span<const uint32_t> positions) {
   }
   const ConstRowSpan from = {rows.data, rows.stride_bytes};
   piece_.Run(&scope_, [&](Batch* piece, const ShardGroup& group) {
-    UpsertGroup(piece, group, rule_, from, batch_keys_, &piece_.hot());
+    UpsertGroup(piece, group, rule_, from, batch_keys_, &piece_.payloads());
   });
-  EMBANK_CHECK(piece_.hot().size() == 0 || has_state_of_vector());
+  EMBANK_CHECK(piece_.payloads().size() == 0 || has_state_of_vector());
   OutcomeTally tally;
   tally.without_place = piece_.without_place();
   for (size_t i = 0; i < piece_.size(); ++i) {
@@ -126,12 +126,12 @@ Status DeviceUpsert::WritePiece(std::span<const uint32_t> positions) {
     batch_.Answer(piece_.number(i), static_cast<Outcome>(piece_.outcome(i)), &tally);
   }
   batch_.Add(tally);
-  return UpsertHot(table_, rule_, from, &piece_.hot());
+  return UpsertPayloads(table_, rule_, from, &piece_.payloads());
 }
 
 // Enqueues the copies of the caller's rows to those in device memory.
 void DeviceUpsert::WriteHot() {
-  const std::span<const HotPosition> positions = hot_.KeepLast();
+  const std::span<const PayloadPosition> positions = payloads_.KeepLast();
   if (positions.empty()) return;
   const RowLayout& layout = table_.layout();
   std::byte* const image = first_payload_.values().data();
@@ -143,7 +143,7 @@ void DeviceUpsert::WriteHot() {
   for (size_t done = 0; done < positions.size();) {
     RowTransfer transfer(&memory_, row_bytes_);
     while (done < positions.size() && !transfer.is_full()) {
-      transfer.AddHot(positions[done].payload, positions[done].number);
+      transfer.AddPayload(positions[done].payload, positions[done].number);
       ++done;
     }
     transfer.WriteHot(rows_, rest);
@@ -161,7 +161,7 @@ Status UpsertFromDevice(Table* table, KeySpan keys, DeviceArray rows, void* stre
   DeviceUpsert upsert(&batch, &scope, rows);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(upsert.Allocate());
-  CallerStream callers(&table->parts().hot->memory().device(), stream);
+  CallerStream callers(&table->parts().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   scope.PromoteAll();
   scope.ChangeAllTogether([&](ShardPlan* plan) { return upsert.Run(plan); });

@@ -26,11 +26,11 @@ size_t KeysIn(uint64_t buffer_bytes, uint64_t stride_bytes) {
 
 }  // namespace
 
-size_t GradientSums::KeysMax(const HotMemory& memory, uint32_t dim) {
+size_t GradientSums::KeysMax(const PayloadMemory& memory, uint32_t dim) {
   return KeysIn(StagingPool::BufferBytes(memory.hbm_bytes()), StrideOf(dim));
 }
 
-GradientSums::GradientSums(HotMemory* memory, uint32_t dim, float limit, DeviceArray gradients)
+GradientSums::GradientSums(PayloadMemory* memory, uint32_t dim, float limit, DeviceArray gradients)
     : memory_(*memory),
       dim_(dim),
       limit_(limit),

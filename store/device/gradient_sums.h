@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "gpu/device.h"
-#include "store/hot/hot_memory.h"
+#include "store/hot/payload_memory.h"
 
 namespace embank {
 
@@ -20,14 +20,14 @@ class GradientSums {
   // Takes a staging buffer; waits until one is free. The caller holds no lock, and no second
   // buffer. `gradients` is in device memory, with dim floats in each row; each of them is clipped
   // to `limit` (0: is not).
-  GradientSums(HotMemory* memory, uint32_t dim, float limit, DeviceArray gradients);
+  GradientSums(PayloadMemory* memory, uint32_t dim, float limit, DeviceArray gradients);
   // Gives the buffer back; its next user waits for the work.
   ~GradientSums();
   GradientSums(const GradientSums&) = delete;
   GradientSums& operator=(const GradientSums&) = delete;
 
   // The keys that one buffer takes.
-  static size_t KeysMax(const HotMemory& memory, uint32_t dim);
+  static size_t KeysMax(const PayloadMemory& memory, uint32_t dim);
 
   size_t size() const { return size_; }
   // Whether there is space for one more key with so many positions.
@@ -65,7 +65,7 @@ class GradientSums {
   DeviceArray seeds() const { return {reinterpret_cast<std::byte*>(seeds_), sizeof(uint64_t)}; }
   void NoteEnqueued() { event_ = memory_.device().Record(); }
 
-  HotMemory& memory_;
+  PayloadMemory& memory_;
   const uint32_t dim_;
   const float limit_;
   const uint64_t stride_bytes_;

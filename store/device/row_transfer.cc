@@ -19,11 +19,11 @@ size_t RowsIn(uint64_t buffer_bytes, uint64_t stride_bytes) {
 
 uint64_t RowTransfer::StrideBytes(uint32_t row_bytes) { return RoundUp(row_bytes, kRowAlignment); }
 
-size_t RowTransfer::RowsMax(const HotMemory& memory, uint32_t row_bytes) {
+size_t RowTransfer::RowsMax(const PayloadMemory& memory, uint32_t row_bytes) {
   return RowsIn(StagingPool::BufferBytes(memory.hbm_bytes()), StrideBytes(row_bytes));
 }
 
-RowTransfer::RowTransfer(HotMemory* memory, uint32_t row_bytes)
+RowTransfer::RowTransfer(PayloadMemory* memory, uint32_t row_bytes)
     : memory_(*memory),
       row_bytes_(row_bytes),
       stride_bytes_(StrideBytes(row_bytes)),
@@ -42,14 +42,14 @@ void RowTransfer::Add(size_t place, uint32_t index) {
   list_[size_++] = {.offset_bytes = place * stride_bytes_, .index = index};
 }
 
-void RowTransfer::AddHot(uint64_t payload_offset_bytes, uint32_t index) {
+void RowTransfer::AddPayload(uint64_t payload_offset_bytes, uint32_t index) {
   EMBANK_CHECK(!is_full() && event_ == 0);
   ++hot_size_;
   list_[rows_max_ - hot_size_] = {.offset_bytes = payload_offset_bytes, .index = index};
 }
 
 void RowTransfer::SendTo(DeviceArray callers) {
-  memory_.device().Gather({rows_, list()}, {memory_.payloads(), hot_list()}, {0, row_bytes_},
+  memory_.device().Gather({rows_, list()}, {memory_.payloads(), payload_list()}, {0, row_bytes_},
                           callers);
   NoteEnqueued();
 }
@@ -65,17 +65,17 @@ Status RowTransfer::FetchFrom(DeviceArray callers) {
 void RowTransfer::WriteHot(DeviceArray callers, std::span<const std::byte> rest) {
   EMBANK_CHECK(size_ == 0 && rows_ + rest.size() <= buffer_.data() + buffer_.size());
   Device& device = memory_.device();
-  device.Scatter(memory_.payloads(), hot_list(), {0, row_bytes_}, callers);
+  device.Scatter(memory_.payloads(), payload_list(), {0, row_bytes_}, callers);
   if (!rest.empty()) {
     std::memcpy(rows_, rest.data(), rest.size());
     // All rows get the same bytes: those of a list at distance 0.
-    device.Scatter(memory_.payloads(), hot_list(), {row_bytes_, static_cast<uint32_t>(rest.size())},
-                   {rows_, 0});
+    device.Scatter(memory_.payloads(), payload_list(),
+                   {row_bytes_, static_cast<uint32_t>(rest.size())}, {rows_, 0});
   }
   NoteEnqueued();
 }
 
-void SendRows(HotMemory* memory, ConstRowSpan from, uint32_t row_bytes, uint64_t count,
+void SendRows(PayloadMemory* memory, ConstRowSpan from, uint32_t row_bytes, uint64_t count,
               IndexOf index_of, DeviceArray callers) {
   for (uint64_t done = 0; done < count;) {
     RowTransfer transfer(memory, row_bytes);
@@ -87,7 +87,7 @@ void SendRows(HotMemory* memory, ConstRowSpan from, uint32_t row_bytes, uint64_t
   }
 }
 
-Status FetchRows(HotMemory* memory, DeviceArray callers, uint32_t row_bytes, uint64_t count,
+Status FetchRows(PayloadMemory* memory, DeviceArray callers, uint32_t row_bytes, uint64_t count,
                  IndexOf index_of, RowSpan to) {
   for (uint64_t done = 0; done < count;) {
     RowTransfer transfer(memory, row_bytes);

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "gpu/device.h"
-#include "store/hot/hot_memory.h"
+#include "store/hot/payload_memory.h"
 
 namespace embank {
 
@@ -23,14 +23,14 @@ class RowTransfer {
  public:
   // Takes a staging buffer for rows of so many bytes each; waits until one is free. The caller
   // holds no lock, and no second buffer.
-  RowTransfer(HotMemory* memory, uint32_t row_bytes);
+  RowTransfer(PayloadMemory* memory, uint32_t row_bytes);
   // Gives the buffer back; its next user waits for the work.
   ~RowTransfer();
   RowTransfer(const RowTransfer&) = delete;
   RowTransfer& operator=(const RowTransfer&) = delete;
 
   // The rows that such a transfer takes, and the distance between two of them in its buffer.
-  static size_t RowsMax(const HotMemory& memory, uint32_t row_bytes);
+  static size_t RowsMax(const PayloadMemory& memory, uint32_t row_bytes);
   static uint64_t StrideBytes(uint32_t row_bytes);
 
   bool is_full() const { return size_ + hot_size_ == rows_max_; }
@@ -40,23 +40,25 @@ class RowTransfer {
   // added once at most.
   void Add(size_t place, uint32_t index);
   // Adds a row in device memory whose payload is at this offset.
-  void AddHot(uint64_t payload_offset_bytes, uint32_t index);
+  void AddPayload(uint64_t payload_offset_bytes, uint32_t index);
 
   // Enqueues the copy of all added rows to the caller's array.
   void SendTo(DeviceArray callers);
   // Copies the rows of Add from the caller's array, and waits for them. kUnavailable: the device is
   // lost.
   Status FetchFrom(DeviceArray callers);
-  // Enqueues the copy of the caller's rows to the vectors of the rows of AddHot, and that of `rest`
-  // to all that is behind the vectors. There are no rows of Add.
+  // Enqueues the copy of the caller's rows to the vectors of the rows of AddPayload, and that of
+  // `rest` to all that is behind the vectors. There are no rows of Add.
   void WriteHot(DeviceArray callers, std::span<const std::byte> rest);
 
  private:
   std::span<const DeviceRow> list() const { return {list_, size_}; }
-  std::span<const DeviceRow> hot_list() const { return {list_ + rows_max_ - hot_size_, hot_size_}; }
+  std::span<const DeviceRow> payload_list() const {
+    return {list_ + rows_max_ - hot_size_, hot_size_};
+  }
   void NoteEnqueued() { event_ = memory_.device().Record(); }
 
-  HotMemory& memory_;
+  PayloadMemory& memory_;
   const uint32_t row_bytes_;
   const uint64_t stride_bytes_;
   const std::span<std::byte> buffer_;
@@ -74,11 +76,11 @@ using IndexOf = FunctionRef<uint32_t(uint64_t)>;
 
 // Enqueues the copy of rows of host memory to the caller's array, through staging buffers. The
 // caller holds no lock, no buffer and no gate.
-void SendRows(HotMemory* memory, ConstRowSpan from, uint32_t row_bytes, uint64_t count,
+void SendRows(PayloadMemory* memory, ConstRowSpan from, uint32_t row_bytes, uint64_t count,
               IndexOf index_of, DeviceArray callers);
 // Copies rows of the caller's array to host memory, and waits for them. kUnavailable: the device is
 // lost.
-Status FetchRows(HotMemory* memory, DeviceArray callers, uint32_t row_bytes, uint64_t count,
+Status FetchRows(PayloadMemory* memory, DeviceArray callers, uint32_t row_bytes, uint64_t count,
                  IndexOf index_of, RowSpan to);
 
 }  // namespace embank

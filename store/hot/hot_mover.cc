@@ -21,18 +21,18 @@ namespace {
 constexpr uint64_t kClosedNs = 500'000;
 constexpr size_t kRowsPerLook = 32;
 
-// No batch is inside the hot gate, and no barrier of a checkpoint comes, while one lives that has
-// closed the gate.
+// No batch is inside the payload gate, and no barrier of a checkpoint comes, while one lives that
+// has closed the gate.
 class ClosedGate {
  public:
   // `waiting`: called before it waits for batches inside.
   ClosedGate(
-      HotRows* hot, bool waits, FunctionRef<void()> waiting = [] {})
-      : gate_(hot->gate()), clock_(*hot->parts().clock) {
+      PayloadRows* payloads, bool waits, FunctionRef<void()> waiting = [] {})
+      : gate_(payloads->gate()), clock_(*payloads->parts().clock) {
     if (waits) gate_->Close([] {}, waiting);
     is_closed_ = waits || gate_->TryClose();
     if (!is_closed_) return;
-    write_guard_.emplace(hot->parts().gate);
+    write_guard_.emplace(payloads->parts().gate);
     begin_ns_ = clock_.NowNs();
   }
   ~ClosedGate() {
@@ -109,7 +109,7 @@ std::span<const PlannedRow> WithoutSize(const TableDirectory& tables,
 // forgotten for the first chunk; rows that go up free slots for the next ones.
 class HotMover::FreeSlots {
  public:
-  FreeSlots(const HotParts& parts, std::span<const PlannedRow> rows)
+  FreeSlots(const PayloadParts& parts, std::span<const PlannedRow> rows)
       : parts_(parts), class_(parts.tables->Get(rows.front().table)->slot_class()) {
     EMBANK_CHECK(rows.size() <= slots_.size());
     for (const PlannedRow& row : rows) {
@@ -161,7 +161,7 @@ class HotMover::FreeSlots {
     return 1;
   }
 
-  const HotParts& parts_;
+  const PayloadParts& parts_;
   const SlotClass class_;
   size_t forgotten_ = 0;
   size_t next_ = 0;
@@ -174,7 +174,7 @@ class HotMover::FreeSlots {
 // of DRAM, one that goes down a slot of device memory. Where both are full, rows of one size change
 // places.
 Status HotMover::Move(HotPlan* plan) {
-  const TableDirectory& tables = *hot_.parts().tables;
+  const TableDirectory& tables = *payloads_.parts().tables;
   SortBySize(tables, &plan->leavers);
   SortBySize(tables, &plan->arrivals);
   std::span<const PlannedRow> down(plan->leavers);
@@ -221,7 +221,7 @@ Status HotMover::Move(HotPlan* plan) {
 
 Status HotMover::Raise(std::span<const PlannedRow> rows, bool* has_space) {
   *has_space = true;
-  EMBANK_RETURN_IF_ERROR(hot_.memory().device().Wait(0));
+  EMBANK_RETURN_IF_ERROR(payloads_.memory().device().Wait(0));
   while (!rows.empty()) {
     EMBANK_ASSIGN_OR_RETURN(const size_t raised, RaiseChunk(rows, GateUse::kTry));
     // The rows wait for the next flush.
@@ -237,19 +237,19 @@ Status HotMover::Raise(std::span<const PlannedRow> rows, bool* has_space) {
 // Batches wait for a chunk, but for nothing that the device had to do before it. If the device is
 // lost, the rows stay where they are.
 Status HotMover::WaitForDevice() {
-  Device& device = hot_.memory().device();
+  Device& device = payloads_.memory().device();
   return device.Wait(device.Record());
 }
 
 StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
-  const HotParts& parts = hot_.parts();
+  const PayloadParts& parts = payloads_.parts();
   const Table& first = *parts.tables->Get(rows.front().table);
-  StagedRows staged(&hot_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
+  StagedRows staged(&payloads_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
   rows = OneSize(*parts.tables, rows, std::min(kChunkRows, staged.rows_max()));
   std::array<uint32_t, kChunkRows> chosen;
   FreeSlots slots(parts, rows);
   EMBANK_RETURN_IF_ERROR(WaitForDevice());
-  const ClosedGate closed(&hot_, /*waits=*/true, [&] { slots.ReturnAll(); });
+  const ClosedGate closed(&payloads_, /*waits=*/true, [&] { slots.ReturnAll(); });
   slots.TakeAgain();
   EMBANK_RETURN_IF_ERROR(Gather(rows, &staged, chosen));
   for (size_t i = 0; i < staged.size(); ++i) {
@@ -264,7 +264,7 @@ StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
 
 Status HotMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
                         std::span<uint32_t> chosen) {
-  const HotParts& parts = hot_.parts();
+  const PayloadParts& parts = payloads_.parts();
   EMBANK_CHECK(rows.size() <= chosen.size() && staged->size() == 0);
   for (uint32_t i = 0; i < rows.size(); ++i) {
     const Table& table = *parts.tables->Get(rows[i].table);
@@ -273,7 +273,7 @@ Status HotMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
     MutexLock lock(&shard->mutex);
     if (!parts.index->MatchAt(shard, id, rows[i].location).any()) continue;
     chosen[staged->size()] = i;
-    staged->Add(hot_.PayloadOf(rows[i].location));
+    staged->Add(payloads_.PayloadOf(rows[i].location));
   }
   if (staged->size() == 0) return OkStatus();
   if (!Seeded(SeededBug::kStaleBytesBelow)) staged->Gather(0);
@@ -284,7 +284,7 @@ Status HotMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
 // False: nothing has space for it.
 bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
                         const std::byte* payload, FreeSlots* slots) {
-  KeyIndex* const index = hot_.parts().index;
+  KeyIndex* const index = payloads_.parts().index;
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
   const Match match = index->MatchAt(shard, id, from);
@@ -302,20 +302,20 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
   } else if (!ToLog(shard, table, id, match, payload)) {
     return false;
   }
-  hot_.Free(table, from);
+  payloads_.Free(table, from);
   CountLowered(is_dirty);
   return true;
 }
 
 void HotMover::CountLowered(bool is_dirty) {
-  hot_.counters().left_rows.fetch_add(1, std::memory_order_relaxed);
-  if (is_dirty) hot_.counters().written_back_rows.fetch_add(1, std::memory_order_relaxed);
+  payloads_.counters().left_rows.fetch_add(1, std::memory_order_relaxed);
+  if (is_dirty) payloads_.counters().written_back_rows.fetch_add(1, std::memory_order_relaxed);
 }
 
 void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
                       const Match& match, const std::byte* payload, Location slot) {
-  EMBANK_CHECK(slot.IsInDram() && match.location().IsHot());
-  const HotParts& parts = hot_.parts();
+  EMBANK_CHECK(slot.IsInDram() && match.location().HasDevicePayload());
+  const PayloadParts& parts = payloads_.parts();
   const auto* const from = reinterpret_cast<const RowHeader*>(parts.tier->Row(match.location()));
   auto* const to = reinterpret_cast<RowHeader*>(parts.tier->Row(slot));
   if (!Seeded(SeededBug::kNoWriteBack)) {
@@ -324,7 +324,7 @@ void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& i
     EndRowWrite(to, identity, kNoTable);
   }
   WriteHeader(to, id.key, LoadMark(from).usage, id.table);
-  table.mover()->rows().OnInsert(shard, slot, &hot_.NoteOf(match.location()));
+  table.mover()->rows().OnInsert(shard, slot, &payloads_.NoteOf(match.location()));
   parts.index->Move(shard, id.hash, match, slot);
 }
 
@@ -332,24 +332,24 @@ bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id
                      const Match& match, const std::byte* payload) {
   RowMover* const mover = table.mover();
   const Location from = match.location();
-  StatusOr<Location> logged_at = Location{hot_.NoteOf(from).logged};
+  StatusOr<Location> logged_at = Location{payloads_.NoteOf(from).logged};
   if (mover->rows().IsDirty(from)) {
     logged_at = mover->rows().AppendPayload(from, std::span(payload, LoggedPayloadBytesOf(table)));
   }
   if (!logged_at.ok()) return false;
   EMBANK_CHECK(logged_at->IsInLog());
-  hot_.parts().index->Move(shard, id.hash, match, *logged_at);
+  payloads_.parts().index->Move(shard, id.hash, match, *logged_at);
   mover->rows().CountInLog(table, logged_at->tier(), 1);
   KeepHeat(mover->rows(), id.hash, from);
   return true;
 }
 
 StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse gate_use) {
-  const HotParts& parts = hot_.parts();
+  const PayloadParts& parts = payloads_.parts();
   const Table& first = *parts.tables->Get(rows.front().table);
-  if (hot_.memory().slots().FreeSlots(PayloadBytesOf(first)) == 0) return 0;
+  if (payloads_.memory().slots().FreeSlots(PayloadBytesOf(first)) == 0) return 0;
   if (gate_use == GateUse::kWait) EMBANK_RETURN_IF_ERROR(WaitForDevice());
-  StagedRows staged(&hot_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
+  StagedRows staged(&payloads_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
   rows = OneSize(*parts.tables, rows, std::min(kChunkRows, staged.rows_max()));
   std::array<Location, kChunkRows> memory;
   const std::span<Location> headers = std::span(memory).first(rows.size());
@@ -363,7 +363,7 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
   size_t used = 0;
   size_t done = 0;
   if (header_count > 0) {
-    const ClosedGate closed(&hot_, gate_use == GateUse::kWait);
+    const ClosedGate closed(&payloads_, gate_use == GateUse::kWait);
     if (!closed.is_closed()) done = kGateInUse;
     for (; closed.is_closed() && done < rows.size() && used < header_count; ++done) {
       if (done > 0 && done % kRowsPerLook == 0 && closed.IsLong()) break;
@@ -377,7 +377,7 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
     if (staged.size() > 0) staged.Scatter(0);
   }
   parts.tier->Free(kHeaderClass, headers.subspan(used, header_count - used));
-  hot_.counters().arrived_rows.fetch_add(used, std::memory_order_relaxed);
+  payloads_.counters().arrived_rows.fetch_add(used, std::memory_order_relaxed);
   EMBANK_RETURN_IF_ERROR(staged.Wait());
   return done;
 }
@@ -386,7 +386,7 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
 // the gate is open again, which is behind the copy.
 HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Location from,
                                     Location header, StagedRows* staged) {
-  const HotParts& parts = hot_.parts();
+  const PayloadParts& parts = payloads_.parts();
   KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
   const Match match = parts.index->MatchAt(shard, id, from);
@@ -397,13 +397,13 @@ HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Locatio
     // The row stays if the log does not take it.
     if (!mover->rows().FlushPending(shard, {&row, 1}).ok()) return Raised::kGone;
   }
-  const Location to = hot_.TakeSlot(table, header);
+  const Location to = payloads_.TakeSlot(table, header);
   if (to == kNoLocation) return Raised::kNoSpace;
   auto* const old_header = reinterpret_cast<RowHeader*>(parts.tier->Row(from));
   WriteHeader(reinterpret_cast<RowHeader*>(parts.tier->Row(to)), id.key, LoadMark(old_header).usage,
               id.table);
   CopyFromRow(reinterpret_cast<const std::byte*>(old_header + 1), PayloadBytesOf(table),
-              staged->Add(hot_.PayloadOf(to)));
+              staged->Add(payloads_.PayloadOf(to)));
   mover->rows().OnRaise(shard, from, to);
   parts.index->Move(shard, id.hash, match, to);
   RetireRow(old_header);
@@ -413,17 +413,17 @@ HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Locatio
 
 StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
                                               std::span<const PlannedRow> up) {
-  const HotParts& parts = hot_.parts();
+  const PayloadParts& parts = payloads_.parts();
   const Table& first = *parts.tables->Get(down.front().table);
   EMBANK_CHECK(HaveOneSize(first, *parts.tables->Get(up.front().table)));
   EMBANK_RETURN_IF_ERROR(WaitForDevice());
-  StagedRows staged(&hot_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
+  StagedRows staged(&payloads_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
   up = OneSize(*parts.tables, up, std::min(kChunkRows, staged.rows_max()));
   down = OneSize(*parts.tables, down, up.size());
   std::array<uint32_t, kChunkRows> chosen;
   Dealt dealt;
   {
-    const ClosedGate closed(&hot_, /*waits=*/true);
+    const ClosedGate closed(&payloads_, /*waits=*/true);
     EMBANK_RETURN_IF_ERROR(Gather(down, &staged, chosen));
     uint64_t swapped = 0;
     size_t next = 0;
@@ -437,7 +437,7 @@ StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
     dealt.down = next < staged.size() ? chosen[next] : down.size();
     // A row that stays gets its own bytes again: nobody has changed them meanwhile.
     if (swapped > 0) staged.Scatter(0);
-    hot_.counters().arrived_rows.fetch_add(swapped, std::memory_order_relaxed);
+    payloads_.counters().arrived_rows.fetch_add(swapped, std::memory_order_relaxed);
   }
   EMBANK_RETURN_IF_ERROR(staged.Wait());
   return dealt;
@@ -446,7 +446,7 @@ StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
 // It does not wait for the lock of a second shard: two threads might wait for each other.
 HotMover::Swapped HotMover::SwapOne(const PlannedRow& down, const PlannedRow& up,
                                     std::byte* payload) {
-  const HotParts& parts = hot_.parts();
+  const PayloadParts& parts = payloads_.parts();
   const auto shard_of = [&](const PlannedRow& row) {
     return parts.index->shard(KeyIndex::ShardOf(parts.tables->Get(row.table)->HashOf(row.key)));
   };
@@ -468,7 +468,7 @@ HotMover::Swapped HotMover::SwapOne(const PlannedRow& down, const PlannedRow& up
 HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex::Shard* up_shard,
                                            const PlannedRow& down, const PlannedRow& up,
                                            std::byte* payload) {
-  const HotParts& parts = hot_.parts();
+  const PayloadParts& parts = payloads_.parts();
   const Table& down_table = *parts.tables->Get(down.table);
   const Table& up_table = *parts.tables->Get(up.table);
   const RowId down_id = down_table.IdOf(down.key, down_table.HashOf(down.key));
@@ -490,8 +490,8 @@ HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex
   auto* const slot_header = reinterpret_cast<RowHeader*>(parts.tier->Row(up.location));
   const uint32_t down_usage = LoadMark(hot_header).usage;
   const uint32_t up_usage = LoadMark(slot_header).usage;
-  const SlotNote down_note = hot_.NoteOf(down.location);
-  hot_.Replace(down_table, up_table, down.location);
+  const SlotNote down_note = payloads_.NoteOf(down.location);
+  payloads_.Replace(down_table, up_table, down.location);
   rows.OnRaise(up_shard, up.location, down.location);
   RetireRow(hot_header);
   const uint32_t identity = BeginRowWrite(slot_header);

@@ -1,5 +1,6 @@
-// Moves rows between device memory and DRAM, in chunks, each while the hot gate is closed. Rows of
-// DRAM that are evicted for a chunk leave before that. Between two chunks, batches that wait enter.
+// Moves rows between device memory and DRAM, in chunks, each while the payload gate is closed. Rows
+// of DRAM that are evicted for a chunk leave before that. Between two chunks, batches that wait
+// enter.
 //
 //   down:   payload gathered -> slot of DRAM, else a record in the log -> entry moves
 //   up:     slot of DRAM -> payload scattered, entry moves
@@ -14,7 +15,7 @@
 
 #include "base/status.h"
 #include "store/hot/hot_plan.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/hot/staged_rows.h"
 
 namespace embank {
@@ -24,7 +25,7 @@ class HotMover {
  public:
   static constexpr size_t kChunkRows = 512;
 
-  explicit HotMover(HotRows* hot) : hot_(*hot) {}
+  explicit HotMover(PayloadRows* payloads) : payloads_(*payloads) {}
   HotMover(const HotMover&) = delete;
   HotMover& operator=(const HotMover&) = delete;
 
@@ -76,7 +77,7 @@ class HotMover {
   Raised RaiseOne(const Table& table, const RowId& id, Location from, Location header,
                   StagedRows* staged);
 
-  HotRows& hot_;
+  PayloadRows& payloads_;
 };
 
 }  // namespace embank

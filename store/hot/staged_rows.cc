@@ -14,7 +14,7 @@ constexpr uint64_t kRowAlignment = 16;
 
 }  // namespace
 
-StagedRows::StagedRows(HotMemory* memory, uint32_t row_bytes, uint32_t padded_bytes)
+StagedRows::StagedRows(PayloadMemory* memory, uint32_t row_bytes, uint32_t padded_bytes)
     : memory_(*memory),
       row_bytes_(row_bytes),
       stride_bytes_(RoundUp(std::max(row_bytes, padded_bytes), kRowAlignment)),

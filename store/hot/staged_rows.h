@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "gpu/device.h"
-#include "store/hot/hot_memory.h"
+#include "store/hot/payload_memory.h"
 
 namespace embank {
 
@@ -20,7 +20,7 @@ class StagedRows {
  public:
   // Takes a buffer for rows of so many bytes each; waits until one is free. The caller holds no
   // lock, and no second buffer. Behind each row there are zeros up to `padded_bytes`.
-  StagedRows(HotMemory* memory, uint32_t row_bytes, uint32_t padded_bytes = 0);
+  StagedRows(PayloadMemory* memory, uint32_t row_bytes, uint32_t padded_bytes = 0);
   // Waits until the device does not use the buffer any more.
   ~StagedRows();
   StagedRows(const StagedRows&) = delete;
@@ -62,7 +62,7 @@ class StagedRows {
   DeviceArray array() const { return {rows_, stride_bytes_}; }
   void NoteEnqueued();
 
-  HotMemory& memory_;
+  PayloadMemory& memory_;
   const uint32_t row_bytes_;
   const uint64_t stride_bytes_;
   const std::span<std::byte> buffer_;

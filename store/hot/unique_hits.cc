@@ -16,13 +16,14 @@ uint64_t CountDistinct(std::vector<uint64_t>* values) {
 
 }  // namespace
 
-void UniqueHits::Count(KeySpan keys, HotList* hot) {
+void UniqueHits::Count(KeySpan keys, PayloadList* payloads) {
   if (batches_.fetch_add(1, std::memory_order_relaxed) % kBatchesPerSample != 0) return;
   try {
     std::vector<uint64_t> values(keys.begin(), keys.end());
     const uint64_t distinct = CountDistinct(&values);
     values.clear();
-    for (const HotPosition& position : hot->positions()) values.push_back(position.payload);
+    for (const PayloadPosition& position : payloads->positions())
+      values.push_back(position.payload);
     const uint64_t hits = CountDistinct(&values);
     EMBANK_CHECK(hits <= distinct);
     keys_.fetch_add(distinct, std::memory_order_relaxed);

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/types.h"
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
 
 namespace embank {
 
@@ -25,7 +25,7 @@ class UniqueHits {
 
   // Counts the keys of a lookup and those of its rows that are in device memory, if the batch is
   // one of the sample. Without memory for it, the batch is left out.
-  void Count(KeySpan keys, HotList* hot);
+  void Count(KeySpan keys, PayloadList* payloads);
 
   // Distinct keys of the batches in the sample; of them those whose rows were in device memory.
   uint64_t keys() const { return keys_.load(std::memory_order_relaxed); }

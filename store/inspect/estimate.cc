@@ -6,7 +6,7 @@
 
 #include "base/str_cat.h"
 #include "store/batch/new_rows.h"
-#include "store/hot/hot_memory.h"
+#include "store/hot/payload_memory.h"
 #include "store/index/index_sizes.h"
 #include "store/inspect/cache_size.h"
 #include "store/placement/memory_plan.h"
@@ -139,7 +139,7 @@ uint64_t HotHostBytes(const StoreOptions& options, std::span<const TableRows> ta
     hot_rows += std::min(table.rows, options.hbm_bytes / layout.payload_bytes());
   }
   const uint64_t headers = DramTier::SlotsPerPage(DramTier::kHeaderSlotBytes, true);
-  return HotMemory::HostBytesMax(options.hbm_bytes) +
+  return PayloadMemory::HostBytesMax(options.hbm_bytes) +
          (DivideUp(hot_rows, headers) + 1) * DramTier::kPageBytes;
 }
 

@@ -5,13 +5,13 @@
 namespace embank {
 namespace {
 
-HotMemoryReport ReportHot(const Store& store) {
-  const HotRows& hot = *store.hot();
-  const HotCounters& counters = hot.counters();
-  const UniqueHits& unique = store.hot_flush()->unique_hits();
-  return {.budget_bytes = hot.memory().hbm_bytes(),
-          .rows_bytes = hot.memory().slots().taken_bytes(),
-          .device = hot.memory().device().figures().name,
+PayloadMemoryReport ReportPayloads(const Store& store) {
+  const PayloadRows& payloads = *store.payloads();
+  const PayloadCounters& counters = payloads.counters();
+  const UniqueHits& unique = store.topk_flush()->unique_hits();
+  return {.budget_bytes = payloads.memory().hbm_bytes(),
+          .rows_bytes = payloads.memory().slots().taken_bytes(),
+          .device = payloads.memory().device().figures().name,
           .lookups = counters.answered.load(std::memory_order_relaxed),
           .sampled_keys = unique.keys(),
           .sampled_hits = unique.hits(),
@@ -21,7 +21,7 @@ HotMemoryReport ReportHot(const Store& store) {
           .pre_images = counters.pre_images.load(std::memory_order_relaxed),
           .wait_ns = counters.wait_ns.load(std::memory_order_relaxed),
           .longest_wait_ns = counters.longest_wait_ns.load(std::memory_order_relaxed),
-          .flush = store.hot_flush()->Report()};
+          .flush = store.topk_flush()->Report()};
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ MemoryReport ReportMemory(const Store& store) {
     // A row in device memory has its header and its note here.
     report.rows_bytes += table->rows_in(Tier::kHbm) * (sizeof(RowHeader) + DramTier::kNoteBytes);
   }
-  if (store.hot() != nullptr) report.hot = ReportHot(store);
+  if (store.payloads() != nullptr) report.payloads = ReportPayloads(store);
   report.budget_bytes = store.budget().limit_bytes();
   report.used_bytes = store.budget().used_bytes();
   report.index_bytes = store.index().memory()->bytes();

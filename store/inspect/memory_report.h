@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
-#include "store/hot/hot_flush.h"
+#include "store/hot/topk_flush.h"
 #include "store/store.h"
 #include "tiers/log/row_log.h"
 
 namespace embank {
 
 // Device memory, and the rows that came to it and left it since the store was opened.
-struct HotMemoryReport {
+struct PayloadMemoryReport {
   uint64_t budget_bytes;
   uint64_t rows_bytes;    // vectors and states of the rows in it
   std::string device;     // "twin": host memory
@@ -26,7 +26,7 @@ struct HotMemoryReport {
   uint64_t pre_images;
   uint64_t wait_ns;  // of all batches for rows that moved
   uint64_t longest_wait_ns;
-  HotFlushReport flush;
+  TopkFlushReport flush;
 };
 
 // Bytes of DRAM by use: used = fixed + index + rows + state + slack.
@@ -39,10 +39,10 @@ struct MemoryReport {
   uint64_t state_bytes;  // their optimizer state
   uint64_t slack_bytes;  // slab memory without a living row
   uint64_t huge_pages_refused_bytes;
-  std::optional<HotMemoryReport> hot;  // with device memory
-  std::optional<LogSpace> ssd;         // with a path
-  std::optional<LogSpace> pmem;        // with a pmem_path
-  const char* pmem_kind;               // Store::pmem_kind
+  std::optional<PayloadMemoryReport> payloads;  // with device memory
+  std::optional<LogSpace> ssd;                  // with a path
+  std::optional<LogSpace> pmem;                 // with a pmem_path
+  const char* pmem_kind;                        // Store::pmem_kind
 };
 
 // Reports the memory of a store, as of one moment only while no other call runs. Thread-safe.

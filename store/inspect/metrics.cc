@@ -130,7 +130,7 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
       StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"", tier, "\"} ", tier_rows,
                 "\n");
     };
-    if (table->parts().hot != nullptr) append("hbm", table->rows_in(Tier::kHbm));
+    if (table->parts().payloads != nullptr) append("hbm", table->rows_in(Tier::kHbm));
     append("dram", RowsInDram(*table));
     const RowLogs& logs = table->mover()->logs();
     for (const RowLog* const log : logs.all()) {
@@ -174,8 +174,9 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   for (const auto& [kind, bytes] : kinds) {
     StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
   }
-  if (report.hot.has_value()) {
-    StrAppend(text, "embank_tier_bytes{tier=\"hbm\",kind=\"rows\"} ", report.hot->rows_bytes, "\n");
+  if (report.payloads.has_value()) {
+    StrAppend(text, "embank_tier_bytes{tier=\"hbm\",kind=\"rows\"} ", report.payloads->rows_bytes,
+              "\n");
   }
   const std::pair<const char*, const std::optional<LogSpace>&> logs[] = {{"pmem", report.pmem},
                                                                          {"ssd", report.ssd}};
@@ -191,8 +192,9 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   }
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
   StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
-  if (report.hot.has_value()) {
-    StrAppend(text, "embank_tier_capacity_bytes{tier=\"hbm\"} ", report.hot->budget_bytes, "\n");
+  if (report.payloads.has_value()) {
+    StrAppend(text, "embank_tier_capacity_bytes{tier=\"hbm\"} ", report.payloads->budget_bytes,
+              "\n");
   }
   for (const auto& [tier, space] : logs) {
     if (!space.has_value()) continue;
@@ -253,41 +255,43 @@ void AppendSeconds(std::string* text, const char* metric, const char* type, cons
   StrAppend(text, metric, " ", Seconds(ns), "\n");
 }
 
-void AppendHot(std::string* text, const HotMemoryReport& hot, const std::vector<Table*>& tables) {
+void AppendPayloads(std::string* text, const PayloadMemoryReport& payloads,
+                    const std::vector<Table*>& tables) {
   Describe(text, "embank_device_info", "gauge", "The device that holds hot rows; always 1.");
-  StrAppend(text, "embank_device_info{device=\"", hot.device, "\"} 1\n");
+  StrAppend(text, "embank_device_info{device=\"", payloads.device, "\"} 1\n");
   Describe(text, "embank_hot_lookups_total", "counter",
            "Positions of lookups that device memory answered.");
   for (Table* const table : tables) {
     StrAppend(text, "embank_hot_lookups_total{", TableLabel(*table), "} ",
-              table->counters().hot_lookups.load(std::memory_order_relaxed), "\n");
+              table->counters().payload_lookups.load(std::memory_order_relaxed), "\n");
   }
   Append(text, "embank_hot_sampled_keys_total", "counter",
-         "Distinct keys in a sample of the lookups.", hot.sampled_keys);
+         "Distinct keys in a sample of the lookups.", payloads.sampled_keys);
   Append(text, "embank_hot_sampled_hits_total", "counter",
-         "Of them those whose rows were in device memory.", hot.sampled_hits);
+         "Of them those whose rows were in device memory.", payloads.sampled_hits);
   Append(text, "embank_hot_arrived_rows_total", "counter", "Rows that moved to device memory.",
-         hot.arrived_rows);
+         payloads.arrived_rows);
   Append(text, "embank_hot_left_rows_total", "counter", "Rows that moved from device memory.",
-         hot.left_rows);
+         payloads.left_rows);
   Append(text, "embank_hot_written_back_rows_total", "counter",
-         "Of them those that no record has as they are.", hot.written_back_rows);
+         "Of them those that no record has as they are.", payloads.written_back_rows);
   Append(text, "embank_hot_pre_images_total", "counter",
          "Rows that a batch saved for a checkpoint before it changed them in device memory.",
-         hot.pre_images);
+         payloads.pre_images);
   AppendSeconds(text, "embank_hot_wait_seconds_total", "counter",
-                "The time in which batches waited for rows that moved.", hot.wait_ns);
+                "The time in which batches waited for rows that moved.", payloads.wait_ns);
   AppendSeconds(text, "embank_hot_longest_wait_seconds", "gauge",
-                "The longest wait of a batch for rows that moved.", hot.longest_wait_ns);
-  Append(text, "embank_hot_flushes_total", "counter", "Flushes of the hot set.", hot.flush.flushes);
+                "The longest wait of a batch for rows that moved.", payloads.longest_wait_ns);
+  Append(text, "embank_hot_flushes_total", "counter", "Flushes of the hot set.",
+         payloads.flush.flushes);
   Append(text, "embank_hot_early_epochs_total", "counter",
-         "Epochs of heat that a drift has ended early.", hot.flush.early_epochs);
+         "Epochs of heat that a drift has ended early.", payloads.flush.early_epochs);
   AppendSeconds(text, "embank_hot_flush_seconds", "gauge", "Duration of the last flush.",
-                hot.flush.last_flush_ns);
+                payloads.flush.last_flush_ns);
   AppendSeconds(text, "embank_hot_flush_seconds_total", "counter", "Duration of all flushes.",
-                hot.flush.all_flushes_ns);
+                payloads.flush.all_flushes_ns);
   AppendSeconds(text, "embank_hot_plan_seconds", "gauge",
-                "The part of the last flush for its plan.", hot.flush.last_plan_ns);
+                "The part of the last flush for its plan.", payloads.flush.last_plan_ns);
 }
 
 void AppendPages(std::string* text, const PageMover& pages) {
@@ -328,7 +332,7 @@ std::string FormatMetrics(const Store& store) {
   AppendMemory(&text, memory);
   Append(&text, "embank_heat_epochs_total", "counter", "Epochs of heat that have ended.",
          store.heat_epochs());
-  if (memory.hot.has_value()) AppendHot(&text, *memory.hot, store.catalog().List());
+  if (memory.payloads.has_value()) AppendPayloads(&text, *memory.payloads, store.catalog().List());
   if (store.logs()->empty()) return text;
   AppendPrefetches(&text, store.catalog().List());
   AppendLog(&text, store.logs()->lowest().counters());
@@ -340,14 +344,15 @@ std::string FormatMetrics(const Store& store) {
 
 namespace {
 
-std::string FormatHot(const HotMemoryReport& hot) {
-  return StrCat(", \"hbm\": {\"budget\": ", hot.budget_bytes, ", \"rows\": ", hot.rows_bytes,
-                ", \"device\": ", JsonString(hot.device), ", \"lookups\": ", hot.lookups,
-                ", \"sampled_keys\": ", hot.sampled_keys, ", \"sampled_hits\": ", hot.sampled_hits,
-                ", \"arrived\": ", hot.arrived_rows, ", \"left\": ", hot.left_rows,
-                ", \"written_back\": ", hot.written_back_rows, ", \"flushes\": ", hot.flush.flushes,
-                ", \"early_epochs\": ", hot.flush.early_epochs,
-                ", \"flush_seconds\": ", Seconds(hot.flush.all_flushes_ns), "}");
+std::string FormatPayloads(const PayloadMemoryReport& payloads) {
+  return StrCat(
+      ", \"hbm\": {\"budget\": ", payloads.budget_bytes, ", \"rows\": ", payloads.rows_bytes,
+      ", \"device\": ", JsonString(payloads.device), ", \"lookups\": ", payloads.lookups,
+      ", \"sampled_keys\": ", payloads.sampled_keys, ", \"sampled_hits\": ", payloads.sampled_hits,
+      ", \"arrived\": ", payloads.arrived_rows, ", \"left\": ", payloads.left_rows,
+      ", \"written_back\": ", payloads.written_back_rows, ", \"flushes\": ", payloads.flush.flushes,
+      ", \"early_epochs\": ", payloads.flush.early_epochs,
+      ", \"flush_seconds\": ", Seconds(payloads.flush.all_flushes_ns), "}");
 }
 
 }  // namespace
@@ -359,7 +364,8 @@ std::string FormatMemoryReport(const MemoryReport& report) {
                   ", \"used\": ", space->used_bytes, ", \"live\": ", space->live_bytes,
                   ", \"dirty\": ", space->dirty_bytes, ", \"kept\": ", space->reserved_bytes, "}");
   };
-  const std::string hbm = report.hot.has_value() ? FormatHot(*report.hot) : std::string();
+  const std::string hbm =
+      report.payloads.has_value() ? FormatPayloads(*report.payloads) : std::string();
   const std::string kind =
       report.pmem_kind == nullptr ? "" : StrCat(", \"pmem_kind\": ", JsonString(report.pmem_kind));
   return StrCat("{\"dram\": {\"budget\": ", report.budget_bytes, ", \"used\": ", report.used_bytes,

@@ -15,7 +15,7 @@
 #include "store/batch/gradients.h"
 #include "store/device/caller_stream.h"
 #include "store/device/row_transfer.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/packed/bag_sums.h"
 #include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
@@ -236,7 +236,7 @@ class FetchedGradients {
     const ConstRowSpan from = feature_.gradients;
     const uint32_t row_bytes = dim_ * sizeof(float);
     EMBANK_RETURN_IF_ERROR(
-        FetchRows(&feature_.table->parts().hot->memory(),
+        FetchRows(&feature_.table->parts().payloads->memory(),
                   {const_cast<std::byte*>(from.data), from.stride_bytes}, row_bytes, Rows(),
                   [&](uint64_t row) { return static_cast<uint32_t>(feature_.row_number(row)); },
                   {first, row_bytes}));
@@ -318,7 +318,7 @@ Status ApplyGradientsPackedFromDevice(std::span<const GradientFeature> features,
     EMBANK_RETURN_IF_ERROR(fetched.emplace_back(feature).Allocate());
     on_host.push_back(fetched.back().OnHost());
   }
-  CallerStream callers(&features[0].table->parts().hot->memory().device(), stream);
+  CallerStream callers(&features[0].table->parts().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   for (FetchedGradients& each : fetched) EMBANK_RETURN_IF_ERROR(each.Fetch());
   EMBANK_RETURN_IF_ERROR(callers.Release());

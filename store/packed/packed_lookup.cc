@@ -15,7 +15,7 @@
 #include "store/device/caller_stream.h"
 #include "store/device/device_lookup.h"
 #include "store/device/row_transfer.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/packed/bag_sums.h"
 #include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
@@ -181,7 +181,7 @@ class TableLookup {
   static DeviceArray ArrayOf(const LookupFeature& feature) {
     return {feature.rows.data, feature.rows.stride_bytes};
   }
-  HotMemory* memory() const { return &group_.table->parts().hot->memory(); }
+  PayloadMemory* memory() const { return &group_.table->parts().payloads->memory(); }
 
   void LookUpNext(std::span<float> vectors) {
     KeepGraver(&call_status_, LookUp(group_.features[next_++], vectors));
@@ -483,7 +483,7 @@ Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
 Status LookupPackedToDevice(std::span<const LookupFeature> features, MissingRule rule,
                             void* stream) {
   if (features.empty()) return OkStatus();
-  CallerStream callers(&features[0].table->parts().hot->memory().device(), stream);
+  CallerStream callers(&features[0].table->parts().payloads->memory().device(), stream);
   return LookUpAll(features, rule, &callers);
 }
 

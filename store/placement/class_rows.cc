@@ -158,7 +158,7 @@ Status ClassRows::FlushPending(Location location, std::span<const std::byte> pay
 }
 
 void ClassRows::OnRaise(KeyIndex::Shard* shard, Location slot, Location to) {
-  EMBANK_CHECK(slot.IsInDram() && to.IsHot());
+  EMBANK_CHECK(slot.IsInDram() && to.HasDevicePayload());
   if (!has_notes_) return;
   EMBANK_CHECK(!IsFlushPending(slot));
   NoteAt(to).logged = NoteAt(slot).logged;

@@ -49,7 +49,7 @@ void CompactedRows::Replace(KeyIndex::Shard* shard, const RowId& id, Location fr
                             const Logged& logged, Location logged_at) {
   EMBANK_CHECK(from.IsInLog() && logged_at.IsInLog() && logged_at != from);
   if (logged.note != nullptr) {
-    if (logged.is_in_device && Seeded(SeededBug::kHotNoteNotMoved))
+    if (logged.is_in_device && Seeded(SeededBug::kPayloadNoteNotMoved))
       return parts_.logs->MarkDead(from);
     logged.note->SetLogged(logged_at);
   } else {

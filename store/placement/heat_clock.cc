@@ -76,7 +76,7 @@ void HeatClock::RenewStamps(KeyIndex::Shard* shard, KeyHash first, KeyHash last)
   const HeatEpoch epoch = now();
   index_->VisitHashes(shard, first, last, [&](Location location) {
     if (location.IsInLog()) return;
-    if (!location.IsInDram() && Seeded(SeededBug::kHotStampsNotRenewed)) return;
+    if (!location.IsInDram() && Seeded(SeededBug::kPayloadStampsNotRenewed)) return;
     auto* const header = reinterpret_cast<RowHeader*>(tier_->Row(location));
     TouchHeat(header, LoadMark(header), epoch, 0);
   });

@@ -35,7 +35,9 @@ struct FoundRow {
   std::span<const std::byte> record = {};
 
   // Whether the row's vector and state are in device memory.
-  bool IsInDeviceMemory() const { return outcome == Outcome::kFound && match.location().IsHot(); }
+  bool HasDevicePayload() const {
+    return outcome == Outcome::kFound && match.location().HasDevicePayload();
+  }
 };
 
 class LogRows {

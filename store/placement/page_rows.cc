@@ -8,7 +8,7 @@ namespace embank {
 PageRows::PageRows(const DramTier& tier, const TableDirectory& tables, uint32_t page,
                    uint32_t first_slot) {
   ForEachSlot(tier, tables, page, first_slot, [&](const SeenSlot& seen) {
-    if (!seen.location.IsHot()) Add(seen);
+    if (!seen.location.HasDevicePayload()) Add(seen);
   });
 }
 

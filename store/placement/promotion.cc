@@ -26,15 +26,15 @@ Match Promotion::PromoteIfHotter(KeyIndex::Shard* shard, const RowId& id, const 
   if (eviction_.TakeFreeSlots({&slot, 1}) == 1) {
     return PromoteTo(slot, shard, id, match, record, touches);
   }
-  if (IsHotterThanVictim(shard, id.hash, record, touches)) {
+  if (HasMoreHeatThanVictim(shard, id.hash, record, touches)) {
     return Promote(shard, id, match, record, touches);
   }
   log_rows_.Touch(id.hash, record, touches);
   return {};
 }
 
-bool Promotion::IsHotterThanVictim(KeyIndex::Shard* shard, KeyHash hash,
-                                   std::span<const std::byte> record, uint32_t touches) {
+bool Promotion::HasMoreHeatThanVictim(KeyIndex::Shard* shard, KeyHash hash,
+                                      std::span<const std::byte> record, uint32_t touches) {
   SlotOrders::Order& order = rows_.orders().Of(shard);
   const uint32_t victim = order.Peek();
   // Another shard gives a slot, if any does.

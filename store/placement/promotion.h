@@ -50,8 +50,9 @@ class Promotion {
   }
 
  private:
-  bool IsHotterThanVictim(KeyIndex::Shard* shard, KeyHash hash, std::span<const std::byte> record,
-                          uint32_t touches) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool HasMoreHeatThanVictim(KeyIndex::Shard* shard, KeyHash hash,
+                             std::span<const std::byte> record, uint32_t touches)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   Match PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& id, const Match& match,
                   std::span<const std::byte> record, uint32_t touches)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);

@@ -13,7 +13,7 @@
 #include "store/batch/logged_rows.h"
 #include "store/batch/row_group.h"
 #include "store/batch/row_memory.h"
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
 #include "store/placement/heat_clock.h"
 #include "store/placement/row_mover.h"
 #include "tiers/row/row_copy.h"
@@ -142,16 +142,16 @@ Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
   const KeySpan pending = KeySpan(pending_).subspan(pending_done_, count);
   const Batch batch(table_, pending, {});
   LoggedRows logged_rows;
-  HotList hot;
-  Scratch<uint32_t, 64> hot_heats;  // by position
+  PayloadList payloads;
+  Scratch<uint32_t, 64> payload_heats;  // by position
   Scratch<Key, 64> unread;
   size_t unread_count = 0;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
   EMBANK_RETURN_IF_ERROR(unread.Allocate(table_->mover()->InLogMax(count)));
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(parts.hot, count));
-  EMBANK_RETURN_IF_ERROR(hot_heats.Allocate(parts.hot == nullptr ? 0 : count));
+  EMBANK_RETURN_IF_ERROR(payloads.Allocate(parts.payloads, count));
+  EMBANK_RETURN_IF_ERROR(payload_heats.Allocate(parts.payloads == nullptr ? 0 : count));
   LoggedRows::Part logged(&logged_rows, batch, 0);
-  const HotGuard hot_guard(parts.hot);
+  const PayloadGuard payload_guard(parts.payloads);
   const bool is_whole = !rows.has_vectors_only();
   const HeatEpoch now = parts.heat_clock->now();
   {
@@ -166,7 +166,7 @@ Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
       CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image->bytes()));
       return watch.IsCurrent();
     };
-    HotList::Part hot_part(&hot, 0);
+    PayloadList::Part payload_part(&payloads, 0);
     const EpochTable::Guard guard(parts.epochs);
     const uint32_t read_bytes = is_whole ? layout.row_bytes : layout.vector_end_bytes();
     ReadRows(*table_, read_bytes, pending, 0, static_cast<uint32_t>(count), copy,
@@ -175,9 +175,9 @@ Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
                // An absent key was erased since the pass began.
                if (seen.header == nullptr) return;
                const uint32_t heat = HeatOf(seen.mark.usage, now);
-               if (match.location().IsHot()) {
-                 hot_heats.values()[i] = heat;
-                 return hot_part.Add(i, match.location());
+               if (match.location().HasDevicePayload()) {
+                 payload_heats.values()[i] = heat;
+                 return payload_part.Add(i, match.location());
                }
                if (is_whole) rows.Put(layout, *copied, pending[i], image->bytes(), heat);
                rows.keys[(*copied)++] = pending[i];
@@ -186,10 +186,10 @@ Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
   const auto put = [&](uint32_t i, const std::byte* row, uint32_t heat) {
     rows.Put(layout, (*copied)++, pending[i], row, heat);
   };
-  EMBANK_RETURN_IF_ERROR(hot.Read(
+  EMBANK_RETURN_IF_ERROR(payloads.Read(
       kVectorInPayload, is_whole ? layout.payload_bytes() : layout.vector_bytes,
-      [&](const HotPosition& at, const std::byte* payload) {
-        put(at.number, payload - RowLayout::kVectorOffsetBytes, hot_heats.values()[at.number]);
+      [&](const PayloadPosition& at, const std::byte* payload) {
+        put(at.number, payload - RowLayout::kVectorOffsetBytes, payload_heats.values()[at.number]);
       }));
   logged.Read({.touches = 0, .promoted = PromotedRows::kNone, .tells_heat = rows.heats != nullptr},
               [&](uint32_t i, const LoggedRow& row) {

@@ -32,8 +32,8 @@ namespace embank {
 class BatchGate;
 class Compaction;
 class HeatClock;
-class HotFlush;
-class HotRows;
+class TopkFlush;
+class PayloadRows;
 class PageMover;
 class RowForgetter;
 class RowMemoryPool;
@@ -56,10 +56,10 @@ struct StoreParts {
   BatchGate* gate;
   // Those of the logs that change, the highest tier first.
   std::span<Compaction* const> compactions;
-  PageMover* pages;     // nullptr: there is no log, or no limit of memory
-  HotRows* hot;         // nullptr: there is no device memory
-  HotFlush* hot_flush;  // nullptr: there is no device memory
-  bool read_only;       // no row, table or rate changes
+  PageMover* pages;       // nullptr: there is no log, or no limit of memory
+  PayloadRows* payloads;  // nullptr: there is no device memory
+  TopkFlush* topk_flush;  // nullptr: there is no device memory
+  bool read_only;         // no row, table or rate changes
 };
 
 // kFailedPrecondition: the store is read-only; the message is the one for a call that would change
@@ -73,9 +73,9 @@ struct TableCounters {
   std::array<std::atomic<uint64_t>, kTiers> prefetched_from{};  // of these, by tier
   std::atomic<uint64_t> unused_rows{0};  // promoted rows that left memory before they were used
   std::atomic<uint64_t> forgotten_rows{0};
-  std::atomic<uint64_t> hot_lookups{0};        // positions that device memory answered
-  std::atomic<uint64_t> lookup_batches{0};     // that HotFlush counted
-  std::atomic<uint64_t> looked_at_batches{0};  // of them those at the last look of HotFlush
+  std::atomic<uint64_t> payload_lookups{0};    // positions that device memory answered
+  std::atomic<uint64_t> lookup_batches{0};     // that TopkFlush counted
+  std::atomic<uint64_t> looked_at_batches{0};  // of them those at the last look of TopkFlush
   // Those with keys that came as far as their steps, since the table was made. They are counted
   // inside a write guard, so that a checkpoint has either a call and its number or neither.
   std::atomic<uint64_t> gradient_calls{0};

@@ -338,7 +338,7 @@ TEST_F(DeviceCalls, TwoThreadsBesideFlushesGiveTheBitsOfTheOracle) {
   for (const Twin& each : made) EXPECT_EQ(DifferenceButHeat(each.table, each.oracle), "");
 }
 
-// A flush that has closed the hot gate waits for calls inside, which wait for staging buffers:
+// A flush that has closed the payload gate waits for calls inside, which wait for staging buffers:
 // calls that wait at the gate must have none.
 TEST_F(DeviceCalls, ManyThreadsLeaveBuffersToFlushes) {
   constexpr uint64_t kThreads = 6;

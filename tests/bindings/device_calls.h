@@ -12,7 +12,7 @@
 
 #include "bindings/c/handles.h"
 #include "gpu/twin.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "tests/support/c_api.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"
@@ -92,7 +92,7 @@ class DeviceCalls : public testing::Test {
   Random random_{kSeed};
 };
 
-// Keys of a batch for a table with `hot` hot keys: hot, in DRAM and absent ones, some of them
+// Keys of a batch for a table with `payloads` hot keys: hot, in DRAM and absent ones, some of them
 // often.
 inline std::vector<uint64_t> MixedKeys(uint64_t n, uint64_t hot, Random* random) {
   std::vector<uint64_t> keys(n);

@@ -113,7 +113,9 @@ std::vector<uint32_t> HeatOf(embank_table* table, const std::vector<uint64_t>& k
   return heat;
 }
 
-uint64_t HotLookups(embank_table* table) { return TableOfHandle(table)->counters().hot_lookups; }
+uint64_t HotLookups(embank_table* table) {
+  return TableOfHandle(table)->counters().payload_lookups;
+}
 
 // As in the warm-up of the printed algorithm: each id counts, and none is hot.
 TEST(HotCApi, AWarmUpHasNoHitsAndCountsEachLookup) {

@@ -192,10 +192,10 @@ class CellRun {
       for (int i = 0; i < lookups && wrong.empty(); ++i) wrong = LookUp(keys);
       if (!wrong.empty()) return wrong;
       if (embank_flush_hot(store_.get()) != EMBANK_OK) return embank_last_error();
-      const uint64_t hits = TableOfHandle(table_)->counters().hot_lookups;
+      const uint64_t hits = TableOfHandle(table_)->counters().payload_lookups;
       wrong = LookUp(keys);
       if (!wrong.empty()) return wrong;
-      if (TableOfHandle(table_)->counters().hot_lookups - hits >= kFoundMin) return "";
+      if (TableOfHandle(table_)->counters().payload_lookups - hits >= kFoundMin) return "";
     }
     return "the hottest rows are not in device memory";
   }
@@ -251,17 +251,17 @@ class CellRun {
 
   // Each case has to come about in each cell that has its tiers.
   std::string Count() {
-    const HotCounters& hot = store_->store->hot()->counters();
+    const PayloadCounters& hot = store_->store->payloads()->counters();
     const auto count = [&](const char* name, uint64_t times) {
       events_->Count(name, times);
       return times > 0 ? "" : std::string(name) + ": none";
     };
-    std::string wrong = count(kHits, TableOfHandle(table_)->counters().hot_lookups);
+    std::string wrong = count(kHits, TableOfHandle(table_)->counters().payload_lookups);
     wrong += count(kWrittenBack, hot.written_back_rows);
     if (on_disk()) wrong += count(kPreImages, hot.pre_images);
     if (cell_.tiers == Tiers::kPmem) wrong += count(kDemoted, store_->store->demoted_rows());
     events_->Count(kOperations, operations_);
-    events_->Count("hot sets renewed", store_->store->hot_flush()->Report().flushes);
+    events_->Count("hot sets renewed", store_->store->topk_flush()->Report().flushes);
     if (operations_ < kOperationsOfCellMin) wrong += std::to_string(operations_) + " operations";
     return wrong;
   }

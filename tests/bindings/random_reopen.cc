@@ -127,18 +127,18 @@ void RandomRun::CountLog() {
 // Adds the counts of the store since it was opened.
 void RandomRun::CountHotRows() {
   if (!WithHbm()) return;
-  const HotCounters& counters = store_->store->hot()->counters();
+  const PayloadCounters& counters = store_->store->payloads()->counters();
   events_->Count("rows moved to device memory", counters.arrived_rows);
   events_->Count("rows moved from device memory", counters.left_rows);
   events_->Count("rows written back", counters.written_back_rows);
   events_->Count("rows of device memory flushed before a change", counters.pre_images);
-  const HotFlushReport report = store_->store->hot_flush()->Report();
+  const TopkFlushReport report = store_->store->topk_flush()->Report();
   events_->Count("hot sets renewed", report.flushes);
   events_->Count("epochs that a drift has ended", report.early_epochs);
   for (const LiveTable& live : tables_) {
     if (live.table == nullptr) continue;
     events_->Count("positions answered by device memory",
-                   TableOfHandle(live.table)->counters().hot_lookups);
+                   TableOfHandle(live.table)->counters().payload_lookups);
   }
 }
 

@@ -29,7 +29,7 @@ class Model {
   Model(Table* table, const Store& store, uint64_t seed, Events* events)
       : table_(table),
         pages_(store.pages()),
-        hot_flush_(store.hot_flush()),
+        hot_flush_(store.topk_flush()),
         random_(seed),
         events_(events) {}
 
@@ -90,7 +90,7 @@ class Model {
 
   Table* const table_;
   PageMover* const pages_;
-  HotFlush* const hot_flush_;  // nullptr: no device memory
+  TopkFlush* const hot_flush_;  // nullptr: no device memory
   Random random_;
   Events* const events_;
   Rows rows_;
@@ -139,7 +139,7 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
     previous = barrier;
   }
   if (!WithHbm()) return;
-  const HotCounters& hot = world->hot()->counters();
+  const PayloadCounters& hot = world->payloads()->counters();
   events->Count("rows moved to device memory", hot.arrived_rows);
   events->Count("rows moved from device memory", hot.left_rows);
   events->Count("pre-images of rows in device memory", hot.pre_images);

@@ -20,10 +20,10 @@
 #include "store/batch/state.h"
 #include "store/batch/write.h"
 #include "store/device/device_lookup.h"
-#include "store/hot/hot_flush.h"
-#include "store/hot/hot_list.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_list.h"
+#include "store/hot/payload_rows.h"
 #include "store/hot/staged_rows.h"
+#include "store/hot/topk_flush.h"
 #include "store/placement/heat_clock.h"
 #include "store/placement/page_mover.h"
 #include "store/placement/row_mover.h"
@@ -65,7 +65,7 @@ class HotWorld {
     table_ = *world_->catalog().Open("t");
   }
   void Flush() {
-    const Status flushed = world_->hot_flush()->FlushNow();
+    const Status flushed = world_->topk_flush()->FlushNow();
     ASSERT_TRUE(flushed.ok()) << flushed;
   }
   // Makes these rows the hottest.
@@ -73,12 +73,13 @@ class HotWorld {
     for (int i = 0; i < lookups; ++i) LookUp(table_, keys);
     Flush();
   }
-  bool IsHot(Key key) const {
+  bool HasDevicePayload(Key key) const {
     const Match match = table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key)));
     return match.any() && match.location().tier() == Tier::kHbm;
   }
-  size_t CountHot(const std::vector<Key>& keys) const {
-    return static_cast<size_t>(std::ranges::count_if(keys, [&](Key key) { return IsHot(key); }));
+  size_t CountPayloads(const std::vector<Key>& keys) const {
+    return static_cast<size_t>(
+        std::ranges::count_if(keys, [&](Key key) { return HasDevicePayload(key); }));
   }
 
  private:
@@ -105,9 +106,9 @@ TEST(HotRows, AreThoseWithTheMostHeat) {
   const std::vector<Key> hot = KeysFrom(401, 200);
   Put(world.table(), all, 2.0f);
   world.Heat(hot);
-  EXPECT_EQ(world.CountHot(hot), hot.size());
+  EXPECT_EQ(world.CountPayloads(hot), hot.size());
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
-  EXPECT_GE(world->hot()->memory().slots().taken_bytes(), kHbmBytes * 99 / 100);
+  EXPECT_GE(world->payloads()->memory().slots().taken_bytes(), kHbmBytes * 99 / 100);
   ExpectFactor(world.table(), all, 2.0f);
   EXPECT_EQ(world.table()->rows(), all.size());
 }
@@ -132,8 +133,8 @@ TEST(HotRows, AreReplacedWhenOthersGetHotter) {
   Put(world.table(), KeysFrom(1, 1200), 2.0f);
   world.Heat(KeysFrom(1, 256));
   world.Heat(KeysFrom(601, 256), 20);
-  EXPECT_EQ(world.CountHot(KeysFrom(1, 256)), 0u);
-  EXPECT_EQ(world.CountHot(KeysFrom(601, 256)), 256u);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(1, 256)), 0u);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(601, 256)), 256u);
   ExpectFactor(world.table(), KeysFrom(1, 1200), 2.0f);
 }
 
@@ -142,9 +143,9 @@ TEST(HotRows, StayWhereOthersAreOnlyALittleHotter) {
   Put(world.table(), KeysFrom(1, 600), 2.0f);
   world.Heat(KeysFrom(1, 256), 20);
   world.Heat(KeysFrom(301, 256), 24);
-  EXPECT_EQ(world.CountHot(KeysFrom(1, 256)), 256u);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(1, 256)), 256u);
   world.Heat(KeysFrom(301, 256), 2);
-  EXPECT_EQ(world.CountHot(KeysFrom(301, 256)), 256u) << "26 is more than 1.25 times 20";
+  EXPECT_EQ(world.CountPayloads(KeysFrom(301, 256)), 256u) << "26 is more than 1.25 times 20";
 }
 
 TEST(HotRows, ThatChangedLeaveAsTheyAre) {
@@ -155,8 +156,8 @@ TEST(HotRows, ThatChangedLeaveAsTheyAre) {
   ExpectFactor(world.table(), KeysFrom(1, 100), 7.0f);
   ExpectFactor(world.table(), KeysFrom(101, 156), 2.0f);
   world.Heat(KeysFrom(601, 256), 20);
-  EXPECT_EQ(world.CountHot(KeysFrom(1, 256)), 0u);
-  EXPECT_GE(world->hot()->counters().written_back_rows, 100u);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(1, 256)), 0u);
+  EXPECT_GE(world->payloads()->counters().written_back_rows, 100u);
   ExpectFactor(world.table(), KeysFrom(1, 100), 7.0f);
   ExpectFactor(world.table(), KeysFrom(101, 156), 2.0f);
 }
@@ -171,7 +172,7 @@ TEST(HotRows, TakeTheLastOfTwoUpsertsOfOneKey) {
     std::fill_n(rows.begin() + static_cast<ptrdiff_t>(i * kDim), kDim,
                 100.0f + static_cast<float>(i));
   }
-  ASSERT_TRUE(world.IsHot(5) && world.IsHot(6));
+  ASSERT_TRUE(world.HasDevicePayload(5) && world.HasDevicePayload(6));
   ASSERT_TRUE(Upsert(world.table(), twice, RowsOf(rows, kDim), {}).ok());
   EXPECT_EQ(ValueOf(world.table(), 5), 103.0f);
   EXPECT_EQ(ValueOf(world.table(), 6), 101.0f);
@@ -223,7 +224,7 @@ TEST(HotRows, ADroppedTableLeavesNoHotRows) {
   const StatusOr<uint64_t> found = scan.Next(keys, RowsIn(&row, kDim));
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(*found, 0u);
-  EXPECT_EQ(world->hot()->memory().slots().taken_bytes(), 0u);
+  EXPECT_EQ(world->payloads()->memory().slots().taken_bytes(), 0u);
 }
 
 TEST(HotRows, ThatAreErasedFreeTheirPlaces) {
@@ -232,7 +233,7 @@ TEST(HotRows, ThatAreErasedFreeTheirPlaces) {
   world.Heat(KeysFrom(1, 256));
   ASSERT_TRUE(Erase(world.table(), KeysFrom(1, 200), {}).ok());
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 56u);
-  EXPECT_EQ(world->hot()->memory().slots().taken_bytes(), 56 * uint64_t{kPayloadBytes});
+  EXPECT_EQ(world->payloads()->memory().slots().taken_bytes(), 56 * uint64_t{kPayloadBytes});
   world.Flush();
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
   const StatusOr<Rows> rows = ReadAll(world.table());
@@ -248,11 +249,11 @@ TEST(HotRows, RowsOfABatchUnderWayMayBeErased) {
   const std::vector<Key> keys = KeysFrom(1, 200);
   Put(table, keys, 2.0f);
   world.Heat(keys);
-  ASSERT_EQ(world.CountHot(keys), keys.size());
-  HotList hot;
-  ASSERT_TRUE(hot.Allocate(table->parts().hot, keys.size()).ok());
+  ASSERT_EQ(world.CountPayloads(keys), keys.size());
+  PayloadList hot;
+  ASSERT_TRUE(hot.Allocate(table->parts().payloads, keys.size()).ok());
   {
-    HotList::Part part(&hot, 0);
+    PayloadList::Part part(&hot, 0);
     for (uint32_t i = 0; i < keys.size(); ++i) {
       const RowId id = table->IdOf(keys[i], table->HashOf(keys[i]));
       part.Add(i, table->parts().index->Find(id).location());
@@ -260,10 +261,10 @@ TEST(HotRows, RowsOfABatchUnderWayMayBeErased) {
   }
   ASSERT_TRUE(Erase(table, keys, {}).ok());
   EXPECT_GT(table->parts().tier->pool()->ReleaseEmptyPages(), 0u);
-  const HotGuard guard(table->parts().hot);
+  const PayloadGuard guard(table->parts().payloads);
   uint64_t read = 0;
   const Status status = hot.Read(kVectorInPayload, table->layout().vector_bytes,
-                                 [&](const HotPosition& at, const std::byte* vector) {
+                                 [&](const PayloadPosition& at, const std::byte* vector) {
                                    float value = 0;
                                    std::memcpy(&value, vector, sizeof value);
                                    EXPECT_EQ(value, 2.0f * static_cast<float>(keys[at.number]));
@@ -307,7 +308,7 @@ TEST(HotRows, ComeBackByTheirSavedHeat) {
   EXPECT_EQ(after[0], before[0]);
   LookUp(world.table(), KeysFrom(1, 600));
   world.Flush();
-  EXPECT_EQ(world.CountHot(KeysFrom(101, 256)), 256u);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(101, 256)), 256u);
 }
 
 // A stamp counts 127 epochs: one that is never renewed would be taken for a later one.
@@ -364,7 +365,7 @@ TEST(HotRows, KnowTheirRecordsWhereCompactionMovesThem) {
   }
   Put(table, KeysFrom(1, 100), 9.0f);
   world.Heat(KeysFrom(301, 256), 200);
-  EXPECT_EQ(world.CountHot(KeysFrom(1, 256)), 0u);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(1, 256)), 0u);
   for (Key first = 1001; first < 4000; first += 500) Put(table, KeysFrom(first, 500), 1.0f);
   ExpectFactor(table, KeysFrom(1, 100), 9.0f);
   ExpectFactor(table, KeysFrom(101, 156), 2.0f);
@@ -375,15 +376,15 @@ TEST(HotRows, AreAllThatThereIsWhereItFits) {
   Put(world.table(), KeysFrom(1, 100), 2.0f);
   world.Flush();
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 100u);
-  EXPECT_TRUE(world->hot_flush()->Report().fits_all);
+  EXPECT_TRUE(world->topk_flush()->Report().fits_all);
   // New rows go up behind the batch that created them.
   Put(world.table(), KeysFrom(101, 100), 2.0f);
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 200u);
   Put(world.table(), KeysFrom(201, 300), 2.0f);
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
   world.Heat(KeysFrom(301, 200));
-  EXPECT_FALSE(world->hot_flush()->Report().fits_all);
-  EXPECT_EQ(world.CountHot(KeysFrom(301, 200)), 200u);
+  EXPECT_FALSE(world->topk_flush()->Report().fits_all);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(301, 200)), 200u);
   ExpectFactor(world.table(), KeysFrom(1, 500), 2.0f);
 }
 
@@ -402,7 +403,7 @@ TEST(HotRows, AreWholeWhileTheyMove) {
 #endif
   std::atomic<bool> stop{false};
   std::thread flusher([&] {
-    while (!stop) ASSERT_TRUE(world->hot_flush()->FlushNow().ok());
+    while (!stop) ASSERT_TRUE(world->topk_flush()->FlushNow().ok());
   });
   std::thread saver([&] {
     while (!stop) ASSERT_TRUE(world->checkpoints()->Make({}).ok());
@@ -424,7 +425,7 @@ TEST(HotRows, AreWholeWhileTheyMove) {
   Random random(2);
   Rows expected;
   for (Key key = 1; key <= 600; ++key) expected[key] = static_cast<float>(key);
-  const HotCounters& counters = world->hot()->counters();
+  const PayloadCounters& counters = world->payloads()->counters();
   for (int round = 0; round < kRounds || (counters.left_rows == 0 && round < 1000 * kRounds);
        ++round) {
     const Key first = random.Between(1, 580);
@@ -452,18 +453,18 @@ TEST(HotRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
   Eviction& eviction = table->mover()->eviction();
   Put(table, KeysFrom(1, 1200), 2.0f);
   world.Heat(KeysFrom(1, kHotRowsMax));
-  ASSERT_EQ(world.CountHot(KeysFrom(1, kHotRowsMax)), kHotRowsMax);
+  ASSERT_EQ(world.CountPayloads(KeysFrom(1, kHotRowsMax)), kHotRowsMax);
   for (int i = 0; i < 20; ++i) LookUp(table, KeysFrom(601, kHotRowsMax));
   Location slot;
   for (Key key = 1201; eviction.TakeFreeSlots({&slot, 1}) == 1; ++key) {
     table->parts().tier->Free(table->slot_class(), {&slot, 1});
     Put(table, {key}, 2.0f);
   }
-  const uint64_t chunk_rows = StagedRows(&table->parts().hot->memory(), PayloadBytesOf(*table),
+  const uint64_t chunk_rows = StagedRows(&table->parts().payloads->memory(), PayloadBytesOf(*table),
                                          LoggedPayloadBytesOf(*table))
                                   .rows_max();
   const uint64_t wanted = eviction.slots_wanted() + std::min(chunk_rows, kHotRowsMax);
-  std::optional<HotGuard> batch(table->parts().hot);
+  std::optional<PayloadGuard> batch(table->parts().payloads);
   std::thread mover([&] { world.Flush(); });
   while (eviction.slots_wanted() < wanted) std::this_thread::yield();
   bool has_page = false;
@@ -474,7 +475,7 @@ TEST(HotRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
   EXPECT_TRUE(has_page);
   batch.reset();
   mover.join();
-  EXPECT_EQ(world.CountHot(KeysFrom(1, kHotRowsMax)), 0u);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(1, kHotRowsMax)), 0u);
   ExpectFactor(table, KeysFrom(1, 1200), 2.0f);
 }
 
@@ -502,7 +503,7 @@ TEST(HotRows, RowsOfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
     LookUp(world.table(), others);
   }
   world.Flush();
-  EXPECT_EQ(world.CountHot(others), 0u);
+  EXPECT_EQ(world.CountPayloads(others), 0u);
   EXPECT_GE(small->rows_in(Tier::kHbm), kept.size() + second.size());
   ExpectFactor(world.table(), others, 2.0f);
 }
@@ -513,13 +514,13 @@ TEST(HotRows, StayInMemoryWhereTheDeviceIsLost) {
   const std::vector<Key> all = KeysFrom(1, 1200);
   Put(world.table(), all, 2.0f);
   for (int i = 0; i < 10; ++i) LookUp(world.table(), KeysFrom(1, 200));
-  Device& device = world->hot()->memory().device();
+  Device& device = world->payloads()->memory().device();
   dynamic_cast<Twin&>(device).LoseAt(1);
   const std::array<std::byte, 16> bytes = {};
-  device.Copy(world->hot()->memory().payloads(), bytes.data(), bytes.size());
+  device.Copy(world->payloads()->memory().payloads(), bytes.data(), bytes.size());
   ASSERT_FALSE(device.Wait(device.Record()).ok());
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(world->hot_flush()->FlushNow().code(), StatusCode::kUnavailable);
+    EXPECT_EQ(world->topk_flush()->FlushNow().code(), StatusCode::kUnavailable);
     EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 0u);
   }
   ExpectFactor(world.table(), all, 2.0f);
@@ -549,7 +550,7 @@ TEST(HotRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
     const RowId id = world.table()->IdOf(key, world.table()->HashOf(key));
     ASSERT_TRUE(world.table()->parts().index->Find(id).location().IsInLog());
   }
-  HotMemory& memory = world->hot()->memory();
+  PayloadMemory& memory = world->payloads()->memory();
   Device& device = memory.device();
   const uint64_t bytes = kPairs * kPayloadBytes;
   std::byte* const rows = device.Allocate(bytes).value();
@@ -570,13 +571,13 @@ TEST(HotRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
 TEST(HotRows, RowsOfAStoreInMemoryBecomeHotAndLeave) {
   StoreWorld world({.dram_bytes = uint64_t{32} << 20,
                     .hbm_bytes = kHbmBytes,
-                    .flush_iters = HotFlushOptions::kNever});
+                    .flush_iters = TopkFlushOptions::kNever});
   Table* const table = world.Create("t", OptionsOf(kDim));
   const std::vector<Key> keys = KeysFrom(1, 2000);
   Put(table, keys, 2.0f);
   for (const Key first : {Key{1}, Key{501}, Key{1001}}) {
     for (uint64_t i = 0; i < 5 * first; i += 100) LookUp(table, KeysFrom(first, 256));
-    ASSERT_TRUE(world->hot_flush()->FlushNow().ok());
+    ASSERT_TRUE(world->topk_flush()->FlushNow().ok());
     EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
     Put(table, KeysFrom(first, 256), 2.0f);
   }

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/hot/hot_flush.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
+#include "store/hot/topk_flush.h"
 #include "store/inspect/verify.h"
 #include "tests/store/forgetting_rows.h"
 #include "tests/support/export_world.h"
@@ -25,7 +25,7 @@ constexpr uint64_t kHbmBytes = uint64_t{1} << 20;
 constexpr uint64_t kHotRowsMax = kHbmBytes / (kDim * sizeof(float));
 
 void Flush(Store* store) {
-  const Status flushed = store->hot_flush()->FlushNow();
+  const Status flushed = store->topk_flush()->FlushNow();
   ASSERT_TRUE(flushed.ok()) << flushed;
 }
 
@@ -35,7 +35,7 @@ void Heat(Store* store, Table* table, const std::vector<Key>& keys, int lookups 
   Flush(store);
 }
 
-std::vector<Key> KeysInDeviceMemory(Table* table, const std::vector<Key>& keys) {
+std::vector<Key> KeysWithDevicePayloads(Table* table, const std::vector<Key>& keys) {
   std::vector<Key> hot;
   for (const Key key : keys) {
     const Match match = table->parts().index->Find(table->IdOf(key, table->HashOf(key)));
@@ -57,7 +57,7 @@ uint64_t KeptOf(Table* table, const std::vector<Key>& keys) { return Present(tab
 TEST(HotStore, InMemoryForgetsRowsBelowDeviceMemory) {
   StoreWorld world({.dram_bytes = uint64_t{24} << 20,
                     .hbm_bytes = kHbmBytes,
-                    .flush_iters = HotFlushOptions::kNever});
+                    .flush_iters = TopkFlushOptions::kNever});
   Table* const table = world.Create("t", [] {
     TableOptions options = Forgets();
     options.optimizer = Optimizer::kNone;
@@ -79,8 +79,8 @@ TEST(HotStore, InMemoryForgetsRowsBelowDeviceMemory) {
   // They leave for rows that are hotter now, and are then forgotten like others.
   const std::vector<Key> hotter = KeysFrom(1001 + kNew - kHotRowsMax, kHotRowsMax);
   ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, hotter, 40));
-  EXPECT_EQ(KeysInDeviceMemory(table, hotter).size(), hotter.size());
-  EXPECT_EQ(KeysInDeviceMemory(table, hot).size(), 0u);
+  EXPECT_EQ(KeysWithDevicePayloads(table, hotter).size(), hotter.size());
+  EXPECT_EQ(KeysWithDevicePayloads(table, hot).size(), 0u);
   ASSERT_NO_FATAL_FAILURE(ExpectValues(table, hot));
   const uint64_t before = KeptOf(table, hot);
   EXPECT_GT(before, 0u);
@@ -92,13 +92,13 @@ TEST(HotStore, InMemoryForgetsRowsBelowDeviceMemory) {
   EXPECT_EQ(Present(table, KeysFrom(1, 70'000)).size(), table->rows());
 }
 
-uint64_t HotLookups(Store* store) { return store->hot()->counters().answered.load(); }
+uint64_t HotLookups(Store* store) { return store->payloads()->counters().answered.load(); }
 
 // Neither tier has a free slot. Rows change places, and none is refused for that.
 TEST(HotStore, InMemoryThatIsFullAndRefusesRenewsItsHotSet) {
   StoreWorld world({.dram_bytes = uint64_t{24} << 20,
                     .hbm_bytes = kHbmBytes,
-                    .flush_iters = HotFlushOptions::kNever});
+                    .flush_iters = TopkFlushOptions::kNever});
   Table* const table = world.Create("t", OptionsOf(kDim));
   Put(table, KeysFrom(1, kHotRowsMax), 1.0f);
   ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, KeysFrom(1, kHotRowsMax)));
@@ -130,7 +130,7 @@ TEST(HotStore, InMemoryThatIsFullAndRefusesRenewsItsHotSet) {
     const std::vector<Key> hot = KeysFrom(first, kHotRowsMax);
     ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, hot, lookups));
     lookups *= 2;
-    EXPECT_EQ(KeysInDeviceMemory(table, hot).size(), hot.size());
+    EXPECT_EQ(KeysWithDevicePayloads(table, hot).size(), hot.size());
     EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
     const uint64_t before = HotLookups(&*world);
     LookUp(table, hot);
@@ -170,7 +170,7 @@ TEST(HotStore, OnDiskTakesRowsOfADramThatIsFullAlready) {
     table->parts().tier->pool()->KeepFree(world.options().dram_bytes);
     ASSERT_NO_FATAL_FAILURE(Flush(world.get()));
   }
-  EXPECT_EQ(KeysInDeviceMemory(table, hot).size(), hot.size());
+  EXPECT_EQ(KeysWithDevicePayloads(table, hot).size(), hot.size());
   EXPECT_GT(world->pages()->given_pages(), 0u) << "the headers have a page of other rows";
   for (const auto& [key, value] : ValuesOf(table, KeysFrom(1, kRows))) {
     ASSERT_EQ(value, static_cast<float>(key)) << "key " << key;
@@ -186,7 +186,7 @@ TEST(HotStore, OnDiskForgetsRowsBelowDeviceMemory) {
   const std::vector<Key> hot = KeysFrom(1, kHotRowsMax);
   ASSERT_NO_FATAL_FAILURE(Write(table, hot));
   ASSERT_NO_FATAL_FAILURE(Heat(world.get(), table, hot));
-  const std::vector<Key> in_device = KeysInDeviceMemory(table, hot);
+  const std::vector<Key> in_device = KeysWithDevicePayloads(table, hot);
   ASSERT_GT(in_device.size(), hot.size() / 2);
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ASSERT_NO_FATAL_FAILURE(Write(table, KeysFrom(1, 100), 3.0f));  // dirty ones
@@ -195,13 +195,13 @@ TEST(HotStore, OnDiskForgetsRowsBelowDeviceMemory) {
   EXPECT_GT(Forgotten(table), kNew / 3);
   EXPECT_EQ(table->rows() + Forgotten(table), hot.size() + kNew);
   EXPECT_EQ(KeptOf(table, in_device), in_device.size());
-  EXPECT_EQ(KeysInDeviceMemory(table, in_device).size(), in_device.size());
+  EXPECT_EQ(KeysWithDevicePayloads(table, in_device).size(), in_device.size());
   ASSERT_NO_FATAL_FAILURE(ExpectValues(table, in_device));
   // They leave for rows that are hotter now, and DRAM for new ones: their records are where their
   // notes say, wherever compaction has written them meanwhile.
   const std::vector<Key> hotter = KeysFrom(1001 + kNew - kHotRowsMax, kHotRowsMax);
   ASSERT_NO_FATAL_FAILURE(Heat(world.get(), table, hotter, 60));
-  EXPECT_LT(KeysInDeviceMemory(table, in_device).size(), in_device.size() / 4);
+  EXPECT_LT(KeysWithDevicePayloads(table, in_device).size(), in_device.size() / 4);
   ASSERT_NO_FATAL_FAILURE(WriteRange(&world, table, 50'001, 53'001, 800));
   EXPECT_EQ(KeptOf(table, in_device), in_device.size());
   ASSERT_NO_FATAL_FAILURE(ExpectValues(table, in_device));
@@ -224,7 +224,7 @@ TEST(HotStore, IsExportedAndVerifiedAsOfItsCheckpoint) {
   Put(table, KeysFrom(1, 600), 1.0f);
   ASSERT_NO_FATAL_FAILURE(Heat(world.get(), table, KeysFrom(1, 256)));
   Put(table, KeysFrom(1, 400), 2.0f);
-  ASSERT_EQ(KeysInDeviceMemory(table, KeysFrom(1, 256)).size(), 256u);
+  ASSERT_EQ(KeysWithDevicePayloads(table, KeysFrom(1, 256)).size(), 256u);
   ASSERT_TRUE(world->checkpoints()->Make(BlobOf(kExportBlob)).ok());
   const Tables last = *ReadAll(world.get());
   Put(table, KeysFrom(100, 300), 3.0f);
@@ -240,7 +240,7 @@ TEST(HotStore, IsExportedAndVerifiedAsOfItsCheckpoint) {
     ASSERT_NO_FATAL_FAILURE(ExpectIs(copy->get(), last));
     Table* const copied = *(*copy)->catalog().Open("t");
     ASSERT_NO_FATAL_FAILURE(Heat(copy->get(), copied, KeysFrom(1, 256)));
-    EXPECT_EQ(KeysInDeviceMemory(copied, KeysFrom(1, 256)).size(), 256u);
+    EXPECT_EQ(KeysWithDevicePayloads(copied, KeysFrom(1, 256)).size(), 256u);
     ASSERT_NO_FATAL_FAILURE(ExpectIs(copy->get(), last));
   }
   world.Close();

@@ -13,7 +13,7 @@
 #include "store/batch/lookup.h"
 #include "store/batch/prefetch.h"
 #include "store/batch/write.h"
-#include "store/hot/hot_flush.h"
+#include "store/hot/topk_flush.h"
 #include "store/inspect/repair.h"
 #include "store/inspect/survey.h"
 #include "store/inspect/verify.h"
@@ -47,7 +47,7 @@ TEST_F(PmemTier, HitsAreCountedInTheTierOfEachRow) {
   OpenWith(kPmemBytes);
   Fill(6000);
   for (int i = 0; i < 10; ++i) Lookups(KeysFrom(5900, 50));
-  ASSERT_TRUE(world_->hot_flush()->FlushNow().ok());
+  ASSERT_TRUE(world_->topk_flush()->FlushNow().ok());
   const std::map<Tier, size_t> rows = {
       {Tier::kHbm, 3}, {Tier::kDram, 5}, {Tier::kPmem, 7}, {Tier::kSsd, 11}};
   for (const MissingRule missing : {MissingRule::kSkip, MissingRule::kCreate}) {

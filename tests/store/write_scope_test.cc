@@ -179,8 +179,8 @@ TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
   EXPECT_NE(rows[0], 0.0f);
 }
 
-// A batch in pieces promotes its rows and finds its space outside the hot gate: the mover of hot
-// rows, which waits there with free slots of DRAM, has its turns between the pieces.
+// A batch in pieces promotes its rows and finds its space outside the payload gate: the mover of
+// hot rows, which waits there with free slots of DRAM, has its turns between the pieces.
 TEST(WriteScope, TheHotGateIsFreeBetweenTwoPieces) {
   SpillWorld world(8);
   world.AddHbmOptions(uint64_t{1} << 20);
@@ -190,7 +190,7 @@ TEST(WriteScope, TheHotGateIsFreeBetweenTwoPieces) {
   const std::vector<float> ones(keys.size() * kDim / 2, 1.0f);
   ASSERT_TRUE(Upsert(table, keys, RowsOf(ones, kDim / 2), {}).ok());
   ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
-  EntryGate* const gate = table->parts().hot->gate();
+  EntryGate* const gate = table->parts().payloads->gate();
   uint64_t closed = 0;
   world.disk().SetFaults([&](const DiskCall& call) {
     if (call.kind != DiskCall::Kind::kRead || !gate->TryClose()) return OkStatus();

@@ -77,7 +77,7 @@ class SpillWorld {
     options_.hbm_bytes = hbm_bytes;
     options_.cuda_device = TestDevice();
     options_.dram_bytes += uint64_t{4} << 20;
-    options_.flush_iters = HotFlushOptions::kNever;
+    options_.flush_iters = TopkFlushOptions::kNever;
   }
 
   void Close() {

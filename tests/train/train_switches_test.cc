@@ -39,7 +39,7 @@ TrainerOptions Options(const std::string& model = "wide-deep") {
 struct Result {
   std::vector<double> losses;
   std::vector<float> weights;
-  uint64_t hot_lookups = 0;
+  uint64_t payload_lookups = 0;
   bool operator==(const Result& other) const {
     return losses == other.losses && weights == other.weights;
   }
@@ -66,7 +66,7 @@ Result Train(const TrainerOptions& options, uint64_t steps = kSteps) {
   }
   result.weights.assign((*trainer)->weights().begin(), (*trainer)->weights().end());
   for (Table* const table : (*trainer)->tables()) {
-    result.hot_lookups += table->counters().hot_lookups.load();
+    result.payload_lookups += table->counters().payload_lookups.load();
   }
   return result;
 }
@@ -85,7 +85,7 @@ TEST(TrainSwitches, AreBitIdenticalOverAThousandSteps) {
     options.threads = options.store.worker_threads = 1 + std::popcount(bits) % 2;
     const Result result = Train(options);
     EXPECT_TRUE(result == expected) << "switches " << bits;
-    EXPECT_EQ(result.hot_lookups > 0, (bits & 4) != 0);
+    EXPECT_EQ(result.payload_lookups > 0, (bits & 4) != 0);
   }
 }
 
@@ -124,7 +124,7 @@ TEST(TrainSwitches, MicroBatchesAndFourTiersChangeNoBit) {
     options.store.hbm_bytes = uint64_t{64} << 10;
     const Result result = Train(options);
     EXPECT_TRUE(result == expected) << micro_batches << " micro-batches";
-    EXPECT_GT(result.hot_lookups, 0u);
+    EXPECT_GT(result.payload_lookups, 0u);
   }
 }
 

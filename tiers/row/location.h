@@ -27,7 +27,7 @@ struct Location {
   // Whether the host reads the row's bytes in its slot.
   constexpr bool IsInDram() const { return tier() == Tier::kDram; }
   // Whether the row is hot: its vector and state are in device memory.
-  constexpr bool IsHot() const { return tier() == Tier::kHbm; }
+  constexpr bool HasDevicePayload() const { return tier() == Tier::kHbm; }
   // Whether a log has the row: its bytes are a record there. Other rows have a header in memory.
   constexpr bool IsInLog() const { return tier() == Tier::kPmem || tier() == Tier::kSsd; }
   bool operator==(const Location&) const = default;

@@ -1,4 +1,4 @@
-#include "store/hot/hot_list.h"
+#include "store/hot/payload_list.h"
 
 #include <algorithm>
 #include <tuple>
@@ -14,11 +14,11 @@ namespace {
 
 // Calls use(rows) for runs of at most as many rows as a buffer takes, which are in the buffer.
 template <typename Use>
-Status ForEachChunk(std::span<const HotPosition> positions, StagedRows* staged, Use use) {
+Status ForEachChunk(std::span<const PayloadPosition> positions, StagedRows* staged, Use use) {
   while (!positions.empty()) {
     const size_t count = std::min(positions.size(), staged->rows_max());
     staged->Clear();
-    for (const HotPosition& position : positions.first(count)) staged->Add(position.payload);
+    for (const PayloadPosition& position : positions.first(count)) staged->Add(position.payload);
     EMBANK_RETURN_IF_ERROR(use(positions.first(count)));
     positions = positions.subspan(count);
   }
@@ -27,27 +27,27 @@ Status ForEachChunk(std::span<const HotPosition> positions, StagedRows* staged, 
 
 }  // namespace
 
-Status HotList::Allocate(HotRows* hot, size_t keys) {
-  hot_ = hot;
-  if (hot_ == nullptr) return OkStatus();
+Status PayloadList::Allocate(PayloadRows* payloads, size_t keys) {
+  payloads_ = payloads;
+  if (payloads_ == nullptr) return OkStatus();
   EMBANK_RETURN_IF_ERROR(positions_.Allocate(keys));
   std::ranges::fill(positions_.values(), kNone);
   return OkStatus();
 }
 
-void HotList::Clear() {
-  if (hot_ == nullptr) return;
+void PayloadList::Clear() {
+  if (payloads_ == nullptr) return;
   std::ranges::fill(positions_.values(), kNone);
   has_any_.store(false, std::memory_order_relaxed);
   is_collected_ = false;
   size_ = 0;
 }
 
-std::span<HotPosition> HotList::Collect() {
+std::span<PayloadPosition> PayloadList::Collect() {
   if (!has_any_.load(std::memory_order_relaxed)) return {};
-  const std::span<HotPosition> all = positions_.values();
+  const std::span<PayloadPosition> all = positions_.values();
   if (!is_collected_) {
-    const auto end = std::remove_if(all.begin(), all.end(), [](const HotPosition& position) {
+    const auto end = std::remove_if(all.begin(), all.end(), [](const PayloadPosition& position) {
       return position.payload == kNone.payload;
     });
     size_ = static_cast<size_t>(end - all.begin());
@@ -56,13 +56,13 @@ std::span<HotPosition> HotList::Collect() {
   return all.first(size_);
 }
 
-size_t HotList::size() { return Collect().size(); }
+size_t PayloadList::size() { return Collect().size(); }
 
-Status HotList::Read(uint32_t offset_bytes, uint32_t bytes, Visit visit) {
-  const std::span<HotPosition> positions = Collect();
+Status PayloadList::Read(uint32_t offset_bytes, uint32_t bytes, Visit visit) {
+  const std::span<PayloadPosition> positions = Collect();
   if (positions.empty()) return OkStatus();
-  StagedRows staged(&hot_->memory(), bytes);
-  return ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
+  StagedRows staged(&payloads_->memory(), bytes);
+  return ForEachChunk(positions, &staged, [&](std::span<const PayloadPosition> chunk) {
     staged.Gather(offset_bytes);
     EMBANK_RETURN_IF_ERROR(staged.Wait());
     for (size_t i = 0; i < chunk.size(); ++i) visit(chunk[i], staged.Row(i));
@@ -70,9 +70,9 @@ Status HotList::Read(uint32_t offset_bytes, uint32_t bytes, Visit visit) {
   });
 }
 
-std::span<const HotPosition> HotList::KeepLast() {
-  const std::span<HotPosition> positions = Collect();
-  std::ranges::sort(positions, [](const HotPosition& a, const HotPosition& b) {
+std::span<const PayloadPosition> PayloadList::KeepLast() {
+  const std::span<PayloadPosition> positions = Collect();
+  std::ranges::sort(positions, [](const PayloadPosition& a, const PayloadPosition& b) {
     return std::tie(a.payload, a.number) < std::tie(b.payload, b.number);
   });
   // The device writes the rows of a list in no order.
@@ -91,23 +91,24 @@ std::span<const HotPosition> HotList::KeepLast() {
   return positions.first(count);
 }
 
-Status HotList::Write(uint32_t offset_bytes, uint32_t bytes, Fill fill) {
-  const std::span<const HotPosition> positions = KeepLast();
+Status PayloadList::Write(uint32_t offset_bytes, uint32_t bytes, Fill fill) {
+  const std::span<const PayloadPosition> positions = KeepLast();
   if (positions.empty()) return OkStatus();
-  StagedRows staged(&hot_->memory(), bytes);
-  return ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
+  StagedRows staged(&payloads_->memory(), bytes);
+  return ForEachChunk(positions, &staged, [&](std::span<const PayloadPosition> chunk) {
     for (size_t i = 0; i < chunk.size(); ++i) fill(chunk[i], staged.Row(i));
     staged.Scatter(offset_bytes);
     return staged.Wait();
   });
 }
 
-Status HotList::Step(const RowLayout& layout, const UpdateRule& rule, FillStep fill, Done done) {
-  const std::span<HotPosition> positions = Collect();
+Status PayloadList::Step(const RowLayout& layout, const UpdateRule& rule, FillStep fill,
+                         Done done) {
+  const std::span<PayloadPosition> positions = Collect();
   if (positions.empty()) return OkStatus();
   size_t known = 0;
-  StagedRows staged(&hot_->memory(), StagedRows::StepBytes(layout.dim));
-  Status status = ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
+  StagedRows staged(&payloads_->memory(), StagedRows::StepBytes(layout.dim));
+  Status status = ForEachChunk(positions, &staged, [&](std::span<const PayloadPosition> chunk) {
     for (size_t i = 0; i < chunk.size(); ++i) {
       staged.SetRoundingSeed(i, layout.dim, fill(chunk[i], staged.Row(i)));
     }
@@ -117,14 +118,14 @@ Status HotList::Step(const RowLayout& layout, const UpdateRule& rule, FillStep f
     known += chunk.size();
     return OkStatus();
   });
-  for (const HotPosition& position : positions.subspan(known)) done(position, true);
+  for (const PayloadPosition& position : positions.subspan(known)) done(position, true);
   return status;
 }
 
-Outcome NoteHot(const Table& table, uint32_t number, Location location, HotList::Part* hot,
-                uint32_t shard) {
+Outcome NotePayload(const Table& table, uint32_t number, Location location,
+                    PayloadList::Part* payloads, uint32_t shard) {
   if (!table.mover()->rows().BeforeUpdate(location)) return Outcome::kRefused;
-  hot->Add(number, location, shard);
+  payloads->Add(number, location, shard);
   return Outcome::kFound;
 }
 

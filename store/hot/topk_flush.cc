@@ -1,4 +1,4 @@
-#include "store/hot/hot_flush.h"
+#include "store/hot/topk_flush.h"
 
 #include <algorithm>
 #include <optional>
@@ -28,18 +28,18 @@ uint64_t IterationsSinceLook(Table* table) {
 
 }  // namespace
 
-HotFlush::HotFlush(HotRows* hot, HeatClock* heat_clock, Executor* executor,
-                   const HotFlushOptions& options)
-    : hot_(*hot),
+TopkFlush::TopkFlush(PayloadRows* payloads, HeatClock* heat_clock, Executor* executor,
+                     const TopkFlushOptions& options)
+    : payloads_(*payloads),
       heat_clock_(*heat_clock),
       options_(options),
-      next_look_(options.flush_iters == HotFlushOptions::kNever ? UINT64_MAX
-                                                                : options.warmup_iters),
+      next_look_(options.flush_iters == TopkFlushOptions::kNever ? UINT64_MAX
+                                                                 : options.warmup_iters),
       pace_(options.flush_iters),
-      mover_(hot),
+      mover_(payloads),
       task_(executor->MakeBackgroundTask([this] { return Step(); })) {}
 
-void HotFlush::CountLookup(Table* table, uint64_t positions) {
+void TopkFlush::CountLookup(Table* table, uint64_t positions) {
   positions_.fetch_add(positions, std::memory_order_relaxed);
   table->counters().lookup_batches.fetch_add(1, std::memory_order_relaxed);
   if (IterationsSinceLook(table) >= next_look_.load(std::memory_order_relaxed)) Look(table);
@@ -47,18 +47,18 @@ void HotFlush::CountLookup(Table* table, uint64_t positions) {
 
 // The first look ends the warm-up. Another thread that looks already is enough. Epochs end in the
 // caller's thread: heat is then the same in every run of one thread.
-void HotFlush::Look(Table* table) {
+void TopkFlush::Look(Table* table) {
   if (!pace_mutex_.TryLock()) return;
   if (IterationsSinceLook(table) >= next_look_.load(std::memory_order_relaxed)) {
     next_look_.store(pace_.look_batches(), std::memory_order_relaxed);
     for (uint32_t id = 0; id < kTablesMax; ++id) {
-      Table* const other = hot_.parts().tables->Get(static_cast<TableId>(id));
+      Table* const other = payloads_.parts().tables->Get(static_cast<TableId>(id));
       if (other == nullptr) continue;
       other->counters().looked_at_batches.store(LookupBatches(other), std::memory_order_relaxed);
     }
     // A batch counts its hits first.
     const uint64_t positions = positions_.load();
-    const uint64_t hits = std::min(hot_.counters().answered.load(), positions);
+    const uint64_t hits = std::min(payloads_.counters().answered.load(), positions);
     const HotFigures before = std::exchange(looked_at_, {positions, hits});
     EMBANK_CHECK(positions >= before.lookups && hits >= before.hits);
     const uint64_t lookups = positions - before.lookups;
@@ -77,7 +77,7 @@ void HotFlush::Look(Table* table) {
 }
 
 // Whether another flush is due already.
-bool HotFlush::Step() {
+bool TopkFlush::Step() {
   if (!is_due_.exchange(false, std::memory_order_relaxed)) return false;
   const Status status = FlushNow();
   if (!status.ok()) {
@@ -86,17 +86,17 @@ bool HotFlush::Step() {
   return is_due_.load(std::memory_order_relaxed);
 }
 
-Status HotFlush::FlushNow() {
+Status TopkFlush::FlushNow() {
   MutexLock lock(&mutex_);
   return Flush();
 }
 
-Status HotFlush::Flush() {
+Status TopkFlush::Flush() {
   // Rows that would go to a device that is lost stay where they can be read.
-  EMBANK_RETURN_IF_ERROR(hot_.memory().device().Wait(0));
-  const Clock& clock = *hot_.parts().clock;
+  EMBANK_RETURN_IF_ERROR(payloads_.memory().device().Wait(0));
+  const Clock& clock = *payloads_.parts().clock;
   const uint64_t begin_ns = clock.NowNs();
-  const HotPlanOptions options = {.budget_bytes = hot_.memory().slots().bytes(),
+  const HotPlanOptions options = {.budget_bytes = payloads_.memory().slots().bytes(),
                                   .hysteresis = options_.hysteresis};
   EMBANK_ASSIGN_OR_RETURN(HotPlan plan,
                           PlanHotSet([this](HotVisit visit) { VisitRows(visit); }, options));
@@ -115,9 +115,9 @@ Status HotFlush::Flush() {
 }
 
 // A batch that finds the flush at work leaves its rows to the next one.
-void HotFlush::RaiseCreated(const Table& table, KeySpan keys) {
+void TopkFlush::RaiseCreated(const Table& table, KeySpan keys) {
   if (!fits_all_.load(std::memory_order_relaxed) || !mutex_.TryLock()) return;
-  const HotParts& parts = hot_.parts();
+  const PayloadParts& parts = payloads_.parts();
   try {
     std::vector<PlannedRow> rows;
     {
@@ -144,9 +144,9 @@ void HotFlush::RaiseCreated(const Table& table, KeySpan keys) {
 // Calls visit for the rows with headers, in the order of memory. Rows that travel meanwhile may be
 // missing, or be there twice: each is looked at again when it is moved. A row takes its share of a
 // page, so that no more rows are planned than there are slots.
-void HotFlush::VisitRows(HotVisit visit) const {
-  const HotParts& parts = hot_.parts();
-  const PayloadSlots& payloads = hot_.memory().slots();
+void TopkFlush::VisitRows(HotVisit visit) const {
+  const PayloadParts& parts = payloads_.parts();
+  const PayloadSlots& payloads = payloads_.memory().slots();
   const HeatEpoch now = heat_clock_.now();
   // Neighbours are mostly of one table, and divisions take time.
   const Table* last = nullptr;
@@ -164,15 +164,15 @@ void HotFlush::VisitRows(HotVisit visit) const {
                .payload_bytes = share_bytes,
                .table = seen.table->id(),
                .key = LoadKey(seen.header),
-               .is_hot = seen.location.IsHot()});
+               .is_hot = seen.location.HasDevicePayload()});
       });
     }
   }
 }
 
-HotFlushReport HotFlush::Report() const {
+TopkFlushReport TopkFlush::Report() const {
   MutexLock lock(&report_mutex_);
-  HotFlushReport report = report_;
+  TopkFlushReport report = report_;
   report.early_epochs = early_epochs_.load(std::memory_order_relaxed);
   return report;
 }

@@ -3,8 +3,8 @@
 // hottest rows by count become those in device memory. Here a row that leaves is written back, and
 // counts age (docs/arithmetic.md, heat). After the warm-up, the pace (store/hot/heat_pace.h) says
 // when a flush is due.
-#ifndef EMBANK_STORE_HOT_HOT_FLUSH_H_
-#define EMBANK_STORE_HOT_HOT_FLUSH_H_
+#ifndef EMBANK_STORE_HOT_TOPK_FLUSH_H_
+#define EMBANK_STORE_HOT_TOPK_FLUSH_H_
 
 #include <atomic>
 #include <cstdint>
@@ -17,14 +17,14 @@
 #include "base/types.h"
 #include "store/hot/heat_pace.h"
 #include "store/hot/hot_mover.h"
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 #include "store/hot/unique_hits.h"
 #include "store/placement/heat_clock.h"
 #include "store/table/table.h"
 
 namespace embank {
 
-struct HotFlushOptions {
+struct TopkFlushOptions {
   // Iterations are lookup batches of the table that is the busiest since the last look.
   uint32_t warmup_iters = 100;  // before the first flush
   uint32_t flush_iters = 100;   // between flushes of steady traffic; kNever: only FlushNow flushes
@@ -33,7 +33,7 @@ struct HotFlushOptions {
   static constexpr uint32_t kNever = 0xFFFFFFFF;
 };
 
-struct HotFlushReport {
+struct TopkFlushReport {
   uint64_t flushes = 0;
   uint64_t last_plan_ns = 0;
   uint64_t last_flush_ns = 0;
@@ -44,12 +44,13 @@ struct HotFlushReport {
 };
 
 // Thread-safe. Callers hold no lock and no guard.
-class HotFlush {
+class TopkFlush {
  public:
   // All of them outlive it.
-  HotFlush(HotRows* hot, HeatClock* heat_clock, Executor* executor, const HotFlushOptions& options);
-  HotFlush(const HotFlush&) = delete;
-  HotFlush& operator=(const HotFlush&) = delete;
+  TopkFlush(PayloadRows* payloads, HeatClock* heat_clock, Executor* executor,
+            const TopkFlushOptions& options);
+  TopkFlush(const TopkFlush&) = delete;
+  TopkFlush& operator=(const TopkFlush&) = delete;
 
   // Counts a lookup batch of a table, after it, and the positions that it found or created. Where a
   // drift shows, ends epochs of heat before it returns. Wakes the task when a flush is due.
@@ -64,12 +65,12 @@ class HotFlush {
   Status FlushNow();
 
   // Figures of the last flush, and sums of all; all zeros before the first.
-  HotFlushReport Report() const;
+  TopkFlushReport Report() const;
 
   // No row moves to device memory or from it while one lives. nullptr: there is no flush.
   class Pause {
    public:
-    explicit Pause(HotFlush* flush) : flush_(flush) {
+    explicit Pause(TopkFlush* flush) : flush_(flush) {
       if (flush_ != nullptr) flush_->mutex_.Lock();
     }
     ~Pause() {
@@ -79,7 +80,7 @@ class HotFlush {
     Pause& operator=(const Pause&) = delete;
 
    private:
-    HotFlush* const flush_;
+    TopkFlush* const flush_;
   };
 
  private:
@@ -88,9 +89,9 @@ class HotFlush {
   Status Flush() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void VisitRows(HotVisit visit) const;
 
-  HotRows& hot_;
+  PayloadRows& payloads_;
   HeatClock& heat_clock_;
-  const HotFlushOptions options_;
+  const TopkFlushOptions options_;
   std::atomic<uint64_t> positions_{0};  // of all lookups
   std::atomic<uint64_t> next_look_;     // iterations since the last look; UINT64_MAX: none
   std::atomic<uint64_t> early_epochs_{0};
@@ -101,14 +102,14 @@ class HotFlush {
   bool is_warm_ EMBANK_GUARDED_BY(pace_mutex_) = false;
   HeatPace pace_ EMBANK_GUARDED_BY(pace_mutex_);
   HotFigures looked_at_ EMBANK_GUARDED_BY(pace_mutex_){};  // all until the last look
-  mutable Mutex mutex_;  // one flush at a time; taken before the hot gate
+  mutable Mutex mutex_;  // one flush at a time; taken before the payload gate
   HotMover mover_ EMBANK_GUARDED_BY(mutex_);
   mutable Mutex report_mutex_;
-  HotFlushReport report_ EMBANK_GUARDED_BY(report_mutex_);
+  TopkFlushReport report_ EMBANK_GUARDED_BY(report_mutex_);
   // Last: its step uses all of the above until it ends.
   std::unique_ptr<BackgroundTask> task_;
 };
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_HOT_FLUSH_H_
+#endif  // EMBANK_STORE_HOT_TOPK_FLUSH_H_

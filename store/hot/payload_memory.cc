@@ -1,4 +1,4 @@
-#include "store/hot/hot_memory.h"
+#include "store/hot/payload_memory.h"
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -6,8 +6,9 @@
 
 namespace embank {
 
-StatusOr<std::unique_ptr<HotMemory>> HotMemory::Create(std::unique_ptr<Device> device,
-                                                       MemoryBudget* budget, uint64_t hbm_bytes) {
+StatusOr<std::unique_ptr<PayloadMemory>> PayloadMemory::Create(std::unique_ptr<Device> device,
+                                                               MemoryBudget* budget,
+                                                               uint64_t hbm_bytes) {
   if (hbm_bytes < PayloadSlots::kBytesMin) {
     return InvalidArgumentError(StrCat("hbm_bytes is ", hbm_bytes, "; it must be 0, or at least ",
                                        PayloadSlots::kBytesMin, " for one row of any size"));
@@ -19,7 +20,7 @@ StatusOr<std::unique_ptr<HotMemory>> HotMemory::Create(std::unique_ptr<Device> d
                                          buffer_bytes, "; ", figures.name, " has ",
                                          figures.free_bytes, " bytes free"));
   }
-  std::unique_ptr<HotMemory> memory(new HotMemory(std::move(device), budget, hbm_bytes));
+  std::unique_ptr<PayloadMemory> memory(new PayloadMemory(std::move(device), budget, hbm_bytes));
   EMBANK_ASSIGN_OR_RETURN(memory->payloads_, memory->device_->Allocate(hbm_bytes));
   const uint64_t host_bytes = PayloadSlots::HostBytesMax(hbm_bytes);
   if (const Status charged = budget->Charge(host_bytes); !charged.ok()) {
@@ -35,13 +36,13 @@ StatusOr<std::unique_ptr<HotMemory>> HotMemory::Create(std::unique_ptr<Device> d
   return memory;
 }
 
-void HotMemory::UseScratch(FunctionRef<void(std::byte*)> use) {
+void PayloadMemory::UseScratch(FunctionRef<void(std::byte*)> use) {
   MutexLock lock(&scratch_mutex_);
   EMBANK_CHECK(scratch_ != nullptr);
   use(scratch_);
 }
 
-HotMemory::~HotMemory() {
+PayloadMemory::~PayloadMemory() {
   {
     MutexLock lock(&scratch_mutex_);
     device_->Free(scratch_);

@@ -5,13 +5,13 @@
 //                                                          |
 //                                        payload: vector, state                             device
 //
-// A batch is inside the hot gate from its first look at the index until its work on the device is
-// enqueued. Rows come to device memory, leave it and get slots only while the gate is closed
+// A batch is inside the payload gate from its first look at the index until its work on the device
+// is enqueued. Rows come to device memory, leave it and get slots only while the gate is closed
 // (store/hot/hot_mover.h). Erased rows free their slots at any time; only the mover gives them out
 // again. So the payload of a row that a batch has seen stays in its place while the batch is
 // inside.
-#ifndef EMBANK_STORE_HOT_HOT_ROWS_H_
-#define EMBANK_STORE_HOT_HOT_ROWS_H_
+#ifndef EMBANK_STORE_HOT_PAYLOAD_ROWS_H_
+#define EMBANK_STORE_HOT_PAYLOAD_ROWS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "store/gate/batch_gate.h"
 #include "store/gate/entry_gate.h"
-#include "store/hot/hot_memory.h"
+#include "store/hot/payload_memory.h"
 #include "store/index/key_index.h"
 #include "store/placement/class_rows.h"
 #include "store/placement/page_mover.h"
@@ -33,7 +33,7 @@
 namespace embank {
 
 // The parts that hot rows are connected to; all of them outlive them.
-struct HotParts {
+struct PayloadParts {
   DramTier* tier;
   KeyIndex* index;
   const TableDirectory* tables;
@@ -44,13 +44,13 @@ struct HotParts {
 };
 
 // Counts; each is monotonic.
-struct HotCounters {
+struct PayloadCounters {
   std::atomic<uint64_t> arrived_rows{0};
   std::atomic<uint64_t> left_rows{0};
   std::atomic<uint64_t> written_back_rows{0};  // of them those that had changed in device memory
   std::atomic<uint64_t> pre_images{0};         // rows that a batch flushed before it changed them
-  std::atomic<uint64_t> wait_ns{0};            // of all batches at the hot gate
-  std::atomic<uint64_t> longest_wait_ns{0};    // of a batch at the hot gate
+  std::atomic<uint64_t> wait_ns{0};            // of all batches at the payload gate
+  std::atomic<uint64_t> longest_wait_ns{0};    // of a batch at the payload gate
   std::atomic<uint64_t> answered{0};           // positions of lookups, in all tables
 };
 
@@ -68,18 +68,18 @@ inline bool HaveOneSize(const Table& a, const Table& b) {
   return a.slot_class() == b.slot_class() && PayloadBytesOf(a) == PayloadBytesOf(b);
 }
 
-class HotRows {
+class PayloadRows {
  public:
-  HotRows(const HotParts& parts, std::unique_ptr<HotMemory> memory);
-  HotRows(const HotRows&) = delete;
-  HotRows& operator=(const HotRows&) = delete;
+  PayloadRows(const PayloadParts& parts, std::unique_ptr<PayloadMemory> memory);
+  PayloadRows(const PayloadRows&) = delete;
+  PayloadRows& operator=(const PayloadRows&) = delete;
 
-  const HotParts& parts() const { return parts_; }
-  HotMemory& memory() { return *memory_; }
-  const HotMemory& memory() const { return *memory_; }
+  const PayloadParts& parts() const { return parts_; }
+  PayloadMemory& memory() { return *memory_; }
+  const PayloadMemory& memory() const { return *memory_; }
   EntryGate* gate() { return &gate_; }
-  HotCounters& counters() { return counters_; }
-  const HotCounters& counters() const { return counters_; }
+  PayloadCounters& counters() { return counters_; }
+  const PayloadCounters& counters() const { return counters_; }
 
   SlotNote& NoteOf(Location location) const {
     return notes_.Of(notes_.NumberOf(DramSlotOf(location)));
@@ -109,28 +109,28 @@ class HotRows {
  private:
   Status Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* counter);
 
-  const HotParts parts_;
-  const std::unique_ptr<HotMemory> memory_;
+  const PayloadParts parts_;
+  const std::unique_ptr<PayloadMemory> memory_;
   const SlotNotes notes_;
   EntryGate gate_;
-  HotCounters counters_;
+  PayloadCounters counters_;
 };
 
 // A batch holds one while it looks at rows and works on them. nullptr: no device memory.
-class HotGuard {
+class PayloadGuard {
  public:
-  explicit HotGuard(HotRows* hot) {
-    if (hot != nullptr) Enter(hot);
+  explicit PayloadGuard(PayloadRows* payloads) {
+    if (payloads != nullptr) Enter(payloads);
   }
-  HotGuard(const HotGuard&) = delete;
-  HotGuard& operator=(const HotGuard&) = delete;
+  PayloadGuard(const PayloadGuard&) = delete;
+  PayloadGuard& operator=(const PayloadGuard&) = delete;
 
  private:
-  void Enter(HotRows* hot);
+  void Enter(PayloadRows* payloads);
 
   std::optional<EpochTable::Guard> inside_;
 };
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_HOT_ROWS_H_
+#endif  // EMBANK_STORE_HOT_PAYLOAD_ROWS_H_

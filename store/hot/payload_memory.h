@@ -1,6 +1,6 @@
 // The device memory of a store: the device, the payloads of hot rows, and the buffers between.
-#ifndef EMBANK_STORE_HOT_HOT_MEMORY_H_
-#define EMBANK_STORE_HOT_HOT_MEMORY_H_
+#ifndef EMBANK_STORE_HOT_PAYLOAD_MEMORY_H_
+#define EMBANK_STORE_HOT_PAYLOAD_MEMORY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace embank {
 
-class HotMemory {
+class PayloadMemory {
  public:
   // Allocates `hbm_bytes` of the device, and scratch; the budget pays for host memory, and outlives
   // this.
   // kInvalidArgument: hbm_bytes holds not even one row. kResourceExhausted, kUnavailable.
-  static StatusOr<std::unique_ptr<HotMemory>> Create(std::unique_ptr<Device> device,
-                                                     MemoryBudget* budget, uint64_t hbm_bytes);
-  ~HotMemory();
-  HotMemory(const HotMemory&) = delete;
+  static StatusOr<std::unique_ptr<PayloadMemory>> Create(std::unique_ptr<Device> device,
+                                                         MemoryBudget* budget, uint64_t hbm_bytes);
+  ~PayloadMemory();
+  PayloadMemory(const PayloadMemory&) = delete;
   // The bytes of host memory that it charges.
   static uint64_t HostBytesMax(uint64_t hbm_bytes) {
     return PayloadSlots::HostBytesMax(hbm_bytes) +
            StagingPool::kBuffers * StagingPool::BufferBytes(hbm_bytes);
   }
-  HotMemory& operator=(const HotMemory&) = delete;
+  PayloadMemory& operator=(const PayloadMemory&) = delete;
 
   Device& device() { return *device_; }
   const Device& device() const { return *device_; }
@@ -45,7 +45,7 @@ class HotMemory {
   uint64_t hbm_bytes() const { return hbm_bytes_; }
 
  private:
-  HotMemory(std::unique_ptr<Device> device, MemoryBudget* budget, uint64_t hbm_bytes)
+  PayloadMemory(std::unique_ptr<Device> device, MemoryBudget* budget, uint64_t hbm_bytes)
       : device_(std::move(device)), budget_(budget), hbm_bytes_(hbm_bytes), slots_(hbm_bytes) {}
 
   const std::unique_ptr<Device> device_;
@@ -61,4 +61,4 @@ class HotMemory {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_HOT_MEMORY_H_
+#endif  // EMBANK_STORE_HOT_PAYLOAD_MEMORY_H_

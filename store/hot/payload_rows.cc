@@ -1,4 +1,4 @@
-#include "store/hot/hot_rows.h"
+#include "store/hot/payload_rows.h"
 
 #include <algorithm>
 #include <array>
@@ -27,13 +27,13 @@ void ResetNote(SlotNote* note) {
 
 }  // namespace
 
-HotRows::HotRows(const HotParts& parts, std::unique_ptr<HotMemory> memory)
+PayloadRows::PayloadRows(const PayloadParts& parts, std::unique_ptr<PayloadMemory> memory)
     : parts_(parts),
       memory_(std::move(memory)),
       notes_(*parts.tier, DramTier::kHeaderSlotBytes),
       gate_(kLooksMax) {}
 
-Location HotRows::TakeSlot(const Table& table, Location header) {
+Location PayloadRows::TakeSlot(const Table& table, Location header) {
   EMBANK_CHECK(header.IsInDram());
   const std::optional<uint64_t> payload = memory_->slots().Take(PayloadBytesOf(table));
   if (!payload.has_value()) return kNoLocation;
@@ -45,15 +45,15 @@ Location HotRows::TakeSlot(const Table& table, Location header) {
   return location;
 }
 
-void HotRows::Replace(const Table& former, const Table& table, Location location) {
-  EMBANK_CHECK(location.IsHot() && HaveOneSize(former, table));
+void PayloadRows::Replace(const Table& former, const Table& table, Location location) {
+  EMBANK_CHECK(location.HasDevicePayload() && HaveOneSize(former, table));
   ResetNote(&NoteOf(location));
   former.AddRowsIn(Tier::kHbm, -1);
   table.AddRowsIn(Tier::kHbm, 1);
 }
 
-void HotRows::Free(const Table& table, Location location) {
-  EMBANK_CHECK(location.IsHot());
+void PayloadRows::Free(const Table& table, Location location) {
+  EMBANK_CHECK(location.HasDevicePayload());
   RetireRow(reinterpret_cast<RowHeader*>(parts_.tier->Row(location)));
   memory_->slots().Free(PayloadOf(location));
   const Location slot = DramSlotOf(location);
@@ -62,7 +62,7 @@ void HotRows::Free(const Table& table, Location location) {
   table.AddRowsIn(Tier::kHbm, -1);
 }
 
-Status HotRows::FlushSlots(std::span<const Location> headers, std::atomic<uint64_t>* flushed) {
+Status PayloadRows::FlushSlots(std::span<const Location> headers, std::atomic<uint64_t>* flushed) {
   EMBANK_CHECK(headers.size() <= kSlotsAtOnce);
   std::array<RowInSlot, kSlotsAtOnce> rows;
   size_t count = 0;
@@ -74,14 +74,14 @@ Status HotRows::FlushSlots(std::span<const Location> headers, std::atomic<uint64
   return Flush(std::span(rows).first(count), flushed);
 }
 
-Status HotRows::FlushBeforeChange(std::span<const RowInSlot> rows) {
-  if (Seeded(SeededBug::kNoHotPreImage)) return OkStatus();
+Status PayloadRows::FlushBeforeChange(std::span<const RowInSlot> rows) {
+  if (Seeded(SeededBug::kNoPayloadPreImage)) return OkStatus();
   return Flush(rows, &counters_.pre_images);
 }
 
 // A pending flush is still pending under the lock only if no later change was enqueued: then the
 // bytes that were read before are those of the barrier.
-Status HotRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* counter) {
+Status PayloadRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* counter) {
   size_t next = 0;
   while (next < rows.size()) {
     // A chunk has payloads of one size.
@@ -120,12 +120,12 @@ Status HotRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* co
   return OkStatus();
 }
 
-void HotGuard::Enter(HotRows* hot) {
-  const uint64_t begin_ns = hot->parts().clock->NowNs();
-  hot->gate()->Enter(&inside_);
-  const uint64_t waited_ns = hot->parts().clock->NowNs() - begin_ns;
-  hot->counters().wait_ns.fetch_add(waited_ns, std::memory_order_relaxed);
-  std::atomic<uint64_t>& longest = hot->counters().longest_wait_ns;
+void PayloadGuard::Enter(PayloadRows* payloads) {
+  const uint64_t begin_ns = payloads->parts().clock->NowNs();
+  payloads->gate()->Enter(&inside_);
+  const uint64_t waited_ns = payloads->parts().clock->NowNs() - begin_ns;
+  payloads->counters().wait_ns.fetch_add(waited_ns, std::memory_order_relaxed);
+  std::atomic<uint64_t>& longest = payloads->counters().longest_wait_ns;
   uint64_t seen = longest.load(std::memory_order_relaxed);
   while (waited_ns > seen && !longest.compare_exchange_weak(seen, waited_ns)) {
   }
