@@ -53,15 +53,16 @@ enum class SeededBug {
   kOldRecordPromoted,     // a record is promoted though the row has moved on
   kMovedWithoutLook,      // compaction moves a record that is not the row's any more
   // Tiers of logs.
-  kDrainLeftOut,         // stores to PMem are not drained before they count as durable
-  kPmemSegmentGivenUp,   // a segment of PMem that a checkpoint has is given up
-  kDemotionForgets,      // a demoted row is erased in place of appended
-  kMovedBeforeAppend,    // a demoted row's entry moves, and its record was not appended
-  kStalePmemRecord,      // a row of PMem that is written anew keeps its former place
-  kEvacuationLeftOut,    // rows of PMem that is gone are not moved to the SSD
-  kMediumNotInManifest,  // a manifest says of all segments that they are on the SSD
-  kNoCompactionDebt,     // changes of rows leave compaction's debt unpaid
-  kTouchLost,            // a lookup does not touch one row of each shard in the order of LRU
+  kDrainLeftOut,            // stores to PMem are not drained before they count as durable
+  kPmemSegmentGivenUp,      // a segment of PMem that a checkpoint has is given up
+  kDemotionForgets,         // a demoted row is erased in place of appended
+  kMovedBeforeAppend,       // a demoted row's entry moves, and its record was not appended
+  kStalePmemRecord,         // a row of PMem that is written anew keeps its former place
+  kEvacuationLeftOut,       // rows of PMem that is gone are not moved to the SSD
+  kMediumNotInManifest,     // a manifest says of all segments that they are on the SSD
+  kNoCompactionDebt,        // changes of rows leave compaction's debt unpaid
+  kTouchLost,               // a lookup does not touch one row of each shard in the order of LRU
+  kRepeatedKeyCountedOnce,  // heat of a key that is looked up once for several positions is one
   // Rows in device memory.
   kNoWriteBack,          // a changed row that leaves device memory stays as it was before it came
   kStaleBytesBelow,      // a row that leaves it gets the bytes of another row
@@ -83,6 +84,7 @@ enum class SeededBug {
   kSumsInAnotherOrder,     // the gradients of a row are added last position first
   kSliceSummedTwice,       // the tree over slices adds one of them twice
   kPositionLate,           // a checkpoint has the position of the data one batch late
+  kRowMissingInSum,        // the sum of a bag leaves out a row of each group
   kEmptyBagDivided,        // the sum of an empty bag is divided by its number of keys
   kBarrierInsideStep,      // a checkpoint may begin between two tables of a packed call
   kPinLapsesEarly,         // pins lapse before the step of their rows

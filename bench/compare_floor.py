@@ -4,6 +4,9 @@ The floor is bench/kernels/tagged_index.h: an index of the same bytes that promi
 round of a pair is a process of its own, since the places of rows in the caches are drawn once a
 process: the same lookups take up to twice as long in one as in the next. Times are of the
 processor, medians of the rounds.
+
+--instructions counts those of one call of each case with valgrind's callgrind, which runs the
+clones of x86-64-v3: it knows no AVX-512.
 """
 import argparse
 import json
@@ -11,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 SIDES = ('floor', 'embank')
 
@@ -52,6 +56,25 @@ def measure(program: str, case: str, options) -> dict:
     return figures
 
 
+def count_instructions(program: str, case: str) -> dict:
+    """Instructions of a key for both sides, in one call."""
+    verb = {'lookup': 'Lookup', 'repeated': 'Lookup', 'pool': 'Pool'}[case.partition('/')[0]]
+    figures = {}
+    for side, rows in zip(SIDES, ('FloorRows', 'StoreRows')):
+        with tempfile.NamedTemporaryFile() as profile:
+            text = run(['valgrind', '--tool=callgrind', f'--callgrind-out-file={profile.name}',
+                        '--collect-atstart=no', f'--toggle-collect=*{rows}::{verb}(*', program,
+                        f'--benchmark_filter=^{side}/{case}$', '--benchmark_min_time=1e-9',
+                        '--benchmark_format=json'])
+            one = json.loads(text)['benchmarks'][0]
+            if one['iterations'] != 1:
+                sys.exit(f'{case}: {side} has made {one["iterations"]} calls, not one')
+            counted = int(re.search(rb'^(?:summary|totals): (\d+)', profile.read(), re.M)[1])
+        keys = one['items_per_second'] * one['cpu_time'] * 1e-6  # times are in microseconds
+        figures[side] = counted / round(keys)
+    return figures
+
+
 def cpu() -> str:
     with open('/proc/cpuinfo', encoding='utf-8') as file:
         fields = dict(line.split(':', 1) for line in file if ':' in line)
@@ -66,6 +89,8 @@ def main() -> None:
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--seconds', type=float, default=0.2, help='of a round')
     parser.add_argument('--only', default='', help='cases with names that this pattern is in')
+    parser.add_argument('--instructions', action='store_true',
+                        help='count instructions of lookups and pools; takes some minutes')
     parser.add_argument('--json', help='where the figures go')
     options = parser.parse_args()
     program = f'{options.build}/bin/embank-kernels'
@@ -73,10 +98,15 @@ def main() -> None:
     figures = {'machine': cpu(), 'commit': commit, 'rounds': options.rounds,
                'seconds': options.seconds, 'load': os.getloadavg()[0], 'cases': {}}
     print(f'{figures["machine"]}, commit {commit}, load {figures["load"]:.1f}\n')
-    print('| case | floor, ns a key | Embank | of the floor |\n| --- | ---: | ---: | ---: |')
+    unit = 'instructions' if options.instructions else 'ns'
+    print(f'| case | floor, {unit} a key | Embank | of the floor |\n| --- | ---: | ---: | ---: |')
     for case in cases(program, options.only):
-        pair = figures['cases'][case] = measure(program, case, options)
-        floor, ours = pair['floor']['ns'], pair['embank']['ns']
+        if options.instructions:
+            pair = figures['cases'][case] = count_instructions(program, case)
+            floor, ours = pair['floor'], pair['embank']
+        else:
+            pair = figures['cases'][case] = measure(program, case, options)
+            floor, ours = pair['floor']['ns'], pair['embank']['ns']
         print(f'| {case} | {floor:.1f} | {ours:.1f} | {floor / ours:.2f} |', flush=True)
     if options.json:
         with open(options.json, 'w', encoding='utf-8') as file:

@@ -11,7 +11,6 @@
 
 #include "base/files/file_system.h"
 #include "base/status_or.h"
-#include "store/batch/row_memory.h"
 #include "store/catalog/catalog.h"
 #include "store/checkpoint/checkpoint_directory.h"
 #include "store/checkpoint/checkpoints.h"
@@ -24,6 +23,7 @@
 #include "store/placement/heat_sketch.h"
 #include "store/placement/page_mover.h"
 #include "store/started_checkpoint.h"
+#include "store/table/row_memory.h"
 #include "store/table/table.h"
 
 namespace embank {

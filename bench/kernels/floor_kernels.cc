@@ -62,6 +62,7 @@ class StoreRows {
   explicit StoreRows(const Shape& shape, uint64_t expected_rows = 0) {
     embank_store_options store_options;
     embank_store_options_init(&store_options, sizeof(store_options));
+    store_options.worker_threads = 1;  // the time of the caller's thread is all there is
     EMBANK_CHECK(embank_store_open(&store_options, &store_) == EMBANK_OK);
     embank_table_options options;
     embank_table_options_init(&options, sizeof(options));
@@ -79,11 +80,11 @@ class StoreRows {
   void Insert(const Key* keys, size_t count, const float* values) {
     EMBANK_CHECK(embank_upsert(table_, keys, count, values, 0, nullptr) == EMBANK_OK);
   }
-  void Lookup(const Key* keys, size_t count, float* out) {
+  [[gnu::noinline]] void Lookup(const Key* keys, size_t count, float* out) {
     EMBANK_CHECK(embank_lookup(table_, keys, count, EMBANK_MISSING_CREATE, out, 0, nullptr) ==
                  EMBANK_OK);
   }
-  void Pool(const Key* keys, const uint64_t* offsets, size_t bags, float* out) {
+  [[gnu::noinline]] void Pool(const Key* keys, const uint64_t* offsets, size_t bags, float* out) {
     embank_feature feature = {};
     feature.struct_size = sizeof(feature);
     feature.pooling = EMBANK_POOL_SUM;
@@ -131,10 +132,10 @@ class FloorRows {
       std::fill_n(state, shape_.state_floats(), first);
     }
   }
-  void Lookup(const Key* keys, size_t count, float* out) {
+  [[gnu::noinline]] void Lookup(const Key* keys, size_t count, float* out) {
     WithDim([&](auto dim) { LookupOf<dim>(keys, count, out); });
   }
-  void Pool(const Key* keys, const uint64_t* offsets, size_t bags, float* out) {
+  [[gnu::noinline]] void Pool(const Key* keys, const uint64_t* offsets, size_t bags, float* out) {
     WithDim([&](auto dim) { PoolOf<dim>(keys, offsets, bags, out); });
   }
   void Step(const Key* keys, size_t count, const float* gradients) {
@@ -292,6 +293,18 @@ void Lookup(benchmark::State& state) {
            [&](const Key* keys) { rows->Lookup(keys, count, out.data()); });
 }
 
+// The same with Zipf ids, of which many are there more than once.
+template <typename Rows>
+void LookupRepeated(benchmark::State& state) {
+  const Shape shape = {.rows = static_cast<uint64_t>(state.range(0)),
+                       .dim = static_cast<uint32_t>(state.range(1))};
+  const auto count = static_cast<uint64_t>(state.range(2));
+  Rows* const rows = RowsOf<Rows>(shape);
+  std::vector<float> out(count * shape.dim);
+  RunCalls(state, IdsOf(shape.rows, true), count,
+           [&](const Key* keys) { rows->Lookup(keys, count, out.data()); });
+}
+
 // Zipf ids: rows, dim, ids of a bag; about 16,000 ids a call.
 template <typename Rows>
 void Pool(benchmark::State& state) {
@@ -350,6 +363,13 @@ void LookupCases(benchmark::internal::Benchmark* of) {
 }
 BENCHMARK(Lookup<FloorRows>)->Name("floor/lookup")->Apply(LookupCases);
 BENCHMARK(Lookup<StoreRows>)->Name("embank/lookup")->Apply(LookupCases);
+
+void RepeatedCases(benchmark::internal::Benchmark* of) {
+  of->ArgNames({"rows", "dim", "keys"})->Unit(benchmark::kMicrosecond);
+  of->ArgsProduct({{kMillion}, {16, 64}, {4096, 83'200}});
+}
+BENCHMARK(LookupRepeated<FloorRows>)->Name("floor/repeated")->Apply(RepeatedCases);
+BENCHMARK(LookupRepeated<StoreRows>)->Name("embank/repeated")->Apply(RepeatedCases);
 
 void PoolCases(benchmark::internal::Benchmark* of) {
   of->ArgNames({"rows", "dim", "bag"})->Unit(benchmark::kMicrosecond);

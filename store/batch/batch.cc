@@ -118,6 +118,10 @@ void Batch::Add(const OutcomeTally& tally) {
   tally_.Add(tally);
 }
 
+bool Batch::IsShared(size_t keys) const {
+  return keys >= kSharedKeys && table_->parts().executor->concurrency() > 1;
+}
+
 void Batch::Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const {
   if (keys >= kSharedKeys) return table_->parts().executor->ParallelFor(tasks, body);
   for (uint32_t task = 0; task < tasks; ++task) body(task);

@@ -60,6 +60,7 @@ class Batch {
     EMBANK_CHECK(touches.empty() || touches.size() == keys_.size());
     touches_ = touches;
   }
+  bool has_touches() const { return !touches_.empty(); }
   uint32_t TouchesOf(uint32_t position) const { return touches_.empty() ? 1 : touches_[position]; }
 
   // Positions that one thread takes at once: a quarter of the smallest batch that is shared.
@@ -68,6 +69,8 @@ class Batch {
   // another one wakes up: 8,192 rows take half a millisecond, waking a thread up to 50 us.
   static constexpr size_t kSharedKeys = 4 * kPartKeys;
 
+  // Whether so many keys (of this batch or of a part of it) are shared among threads.
+  bool IsShared(size_t keys) const;
   // Runs body(task) for 0 .. tasks - 1; on several threads when `keys` (of this batch or of a part
   // of it) are many.
   void Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const;

@@ -5,10 +5,10 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/batch/row_group.h"
-#include "store/batch/row_memory.h"
 #include "store/hot/payload_rows.h"
 #include "store/hot/staged_rows.h"
 #include "store/placement/row_mover.h"
+#include "store/table/row_memory.h"
 
 namespace embank {
 

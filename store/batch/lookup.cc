@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -15,6 +16,7 @@
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/touches.h"
+#include "store/batch/unique_keys.h"
 #include "store/batch/write_scope.h"
 #include "store/hot/payload_list.h"
 #include "store/hot/topk_flush.h"
@@ -88,9 +90,13 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, PayloadList* payload_list, 
     missing(position, &tally);
   };
   {
-    // An output row that must be kept is not overwritten by a row that turns out to be gone.
+    // An output row that must be kept is not overwritten by a row that turns out to be gone: to be
+    // skipped, or to have a record that cannot be read.
     LateObject<RowCopyBuffer> buffer;
-    if (rule == MissingRule::kSkip) buffer.Make(table.parts().row_memory, layout);
+    const bool may_keep = rule == MissingRule::kSkip || !table.mover()->logs().empty();
+    if (may_keep && layout.vector_bytes > kHeldBytesMax) {
+      buffer.Make(table.parts().row_memory, layout);
+    }
     std::byte* const image = buffer.get() == nullptr ? nullptr : buffer.get()->bytes();
     const EpochTable::Guard guard(table.parts().epochs);
     CopyRows(table, batch->keys(), begin, end, rows, image, found, other);
@@ -207,8 +213,8 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
 
 namespace {
 
-// Answers the positions of a group of a batch, from `begin` on, if all their rows are in DRAM and
-// none is being changed. Returns whether it has.
+// Answers the positions of a group of a batch, from `begin` on, if all their rows are in DRAM.
+// Returns whether it has.
 bool ReadWholeGroup(const LeadingBatch& of, uint32_t begin, const KeyGroup& group,
                     const NextRows& next, HeatTouches* touches) {
   Batch* const batch = of.batch;
@@ -217,11 +223,22 @@ bool ReadWholeGroup(const LeadingBatch& of, uint32_t begin, const KeyGroup& grou
   const std::span copies = std::span(memory).first(group.size());
   LocateRows(table, group, batch->keys().data() + begin, of.rows.Row(begin), of.rows.stride_bytes,
              next, copies.data());
-  for (const VectorCopy& copy : copies) {
-    if (copy.row.header == nullptr) return false;
+  const uint32_t bytes = table.layout().vector_bytes;
+  uint32_t left = ((1u << copies.size()) - 1) & ~CopyVectors(copies, bytes, nullptr);
+  for (; left != 0; left &= left - 1) {
+    // A guess was wrong, the row is being changed, or there is none.
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    Match match = group.guess(i);
+    const auto copy = [&](const RowWatch& watch) {
+      const VectorCopy one = {watch, copies[i].to};
+      return CopyVectors({&one, 1}, bytes, nullptr) != 0;
+    };
+    const RowSeen seen =
+        FindAndReadRow(table, batch->keys()[begin + i], group.hash(i), copy, &match);
+    if (seen.header == nullptr) return false;
+    copies[i].row.header = seen.header;
+    copies[i].row.mark = seen.mark;
   }
-  const uint32_t all = (1u << copies.size()) - 1;
-  if (CopyVectors(copies, table.layout().vector_bytes, nullptr) != all) return false;
   touches->Use(*batch);
   for (uint32_t i = 0; i < copies.size(); ++i) {
     touches->Add(begin + i, {copies[i].row.header, copies[i].row.mark});
@@ -455,8 +472,82 @@ Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   return batch->RefusedStatus();
 }
 
+namespace {
+
+// Whether to look each key up once for all of its positions. Finding the distinct keys costs about
+// a quarter of a lookup for each position (decision 0062). Rows are moved about in the caller's
+// memory, threads do not share the search, and a table that forgets may lose a row in between.
+bool AreLookedUpOnce(const Batch& batch, MissingRule rule) {
+  constexpr size_t kKeysMin = Batch::kSharedKeys / 2;
+  const Table& table = batch.table();
+  const size_t keys = batch.keys().size();
+  if (keys < kKeysMin || keys > NumberedKeys::kKeysMax || batch.has_touches() ||
+      batch.IsShared(keys) || !MayReadLeading(table, rule) || table.forgetter() != nullptr) {
+    return false;
+  }
+  // The larger the batch, the more of its keys are repeated beyond the sample.
+  return DistinctPart(table, batch.keys()) < (keys < Batch::kSharedKeys ? 0.5 : 0.85);
+}
+
+// Gives the outcomes of all positions by those of the distinct keys.
+void AnswerByNumbers(Batch* batch, const Batch& distinct, NumberedKeys* keys) {
+  const std::span<const uint32_t> numbers = keys->numbers();
+  OutcomeTally tally;
+  tally.without_place = distinct.tally().without_place;
+  if (distinct.count(Outcome::kFound) == distinct.keys().size()) {
+    batch->AnswerFound(0, numbers.size(), &tally);
+  } else {
+    uint32_t next = 0;  // the first positions of keys come in the order of their numbers
+    for (uint32_t i = 0; i < numbers.size(); ++i) {
+      const bool is_first = numbers[i] == next;
+      if (is_first) ++next;
+      const auto outcome = static_cast<Outcome>(keys->outcomes()[numbers[i]]);
+      const bool was_made = outcome == Outcome::kCreated && !is_first;
+      batch->Answer(i, was_made ? Outcome::kFound : outcome, &tally);
+    }
+  }
+  tally.NoteFound(Tier::kDram, tally.count(Outcome::kFound));
+  batch->Add(tally);
+}
+
+// Copies the row at each position's number to the position. From the last one on, since no number
+// is above its position: a row at the front is overwritten after all copies of it have been made.
+void CopyToPositions(std::span<const uint32_t> numbers, size_t row_bytes, RowSpan rows) {
+  constexpr size_t kBlockBytes = 64;
+  const size_t blocks_end = row_bytes / kBlockBytes * kBlockBytes;
+  for (size_t i = numbers.size(); i-- > 0;) {
+    if (numbers[i] == i) continue;
+    std::byte* const to = rows.Row(i);
+    const std::byte* const from = rows.Row(numbers[i]);
+    for (size_t at = 0; at < blocks_end; at += kBlockBytes) {
+      std::memcpy(to + at, from + at, kBlockBytes);
+    }
+    if (blocks_end < row_bytes)
+      std::memcpy(to + blocks_end, from + blocks_end, row_bytes - blocks_end);
+  }
+}
+
+// Looks up each key once, for `rows` from the first on, and copies the rows to all positions.
+Status LookUpOnce(Batch* batch, MissingRule rule, RowSpan rows, NumberedKeys* keys) {
+  const Table& table = batch->table();
+  keys->Find(table, batch->keys());
+  Batch distinct(&batch->table(), keys->keys(), keys->outcomes());
+  distinct.set_touches(keys->touches());
+  WriteScope scope(distinct);
+  EMBANK_RETURN_IF_ERROR(AnswerLookup(&distinct, &scope, rule, rows));
+  CopyToPositions(keys->numbers(), table.layout().vector_bytes, rows);
+  AnswerByNumbers(batch, distinct, keys);
+  return scope.Settle();
+}
+
+}  // namespace
+
 Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows) {
   const Table& table = batch->table();
+  if (AreLookedUpOnce(*batch, rule)) {
+    NumberedKeys keys;
+    if (keys.Allocate(batch->keys().size()).ok()) return LookUpOnce(batch, rule, rows, &keys);
+  }
   if (rule == MissingRule::kCreate && !table.parts().read_only) {
     return LookupOrCreate(batch, scope, rows);
   }

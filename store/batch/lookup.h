@@ -19,8 +19,9 @@ class WriteScope;
 struct ShardGroup;
 
 // Copies the rows of `keys` to `rows`; absent keys follow `rule`. Each row is copied whole. Counts
-// heat. Takes no lock, except for rows that are created, to renew stamps of heat, and, in batches
-// of 1,024 keys and more, to create while the table fills (Table::fills). Thread-safe.
+// heat. Takes no lock, except for rows that are created or promoted, for the order of LRU, to renew
+// stamps of heat, and, in batches of 1,024 keys and more, to create while the table fills
+// (Table::fills). Thread-safe.
 // kFailedPrecondition: the table was dropped.
 // kResourceExhausted: no memory for scratch; or keys are refused and `outcomes` is empty, and the
 // rest was done.
@@ -41,16 +42,15 @@ struct LeadingBatch {
   Batch* batch;
   RowSpan rows;
 };
-// Answers the leading positions of batches of one store, which have no answers yet, as long as
-// their rows are in DRAM: mostly all of a batch. Batch::answered tells how many. The keys of all
-// batches, which `keys` has too, go through one pipeline. Takes no lock; one thread, inside no
-// EpochTable::Guard.
+// Answers the leading positions of batches of one store, which have no answers yet, in groups of
+// kGroupKeys all of whose rows are in DRAM: mostly all of a batch. Batch::answered tells how many.
+// The keys of all batches, which `keys` has too, go through one pipeline. Takes no lock; one
+// thread, inside no EpochTable::Guard.
 void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKeys> keys);
 // Whether batches of the table may be read so. ReadLeading may write the rows of positions that it
 // does not answer; a lookup that may have to keep such rows cannot use it.
 bool MayReadLeading(const Table& table, MissingRule rule);
-// The most keys of such a batch. Larger ones overlap their own misses, and tell whether their table
-// fills (Table::fills).
+// The most keys of such a batch. Larger ones overlap their own misses.
 inline constexpr size_t kLeadingKeysMax = 512;
 
 // Copies the rows of a batch that exist and are not in device memory, counts heat for all that

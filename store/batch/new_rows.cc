@@ -4,10 +4,10 @@
 #include <cstring>
 #include <span>
 
-#include "store/batch/row_memory.h"
 #include "store/hot/payload_rows.h"
 #include "store/placement/compaction.h"
 #include "store/placement/row_mover.h"
+#include "store/table/row_memory.h"
 #include "tiers/row/row_write.h"
 
 namespace embank {

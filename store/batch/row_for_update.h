@@ -13,9 +13,9 @@
 #include "base/check.h"
 #include "base/function_ref.h"
 #include "store/batch/row_group.h"
-#include "store/batch/row_memory.h"
 #include "store/batch/shard_plan.h"
 #include "store/placement/row_mover.h"
+#include "store/table/row_memory.h"
 #include "store/table/table.h"
 
 namespace embank {

@@ -9,6 +9,11 @@
 #include "base/seeded_bug.h"
 #include "base/simd_clones.h"
 #include "base/threads/executor.h"
+#include "store/batch/key_group.h"
+#include "store/batch/row_group.h"
+#include "store/batch/touches.h"
+#include "store/placement/row_mover.h"
+#include "tiers/row/row_copy.h"
 
 namespace embank {
 namespace {
@@ -125,17 +130,20 @@ void BagSums::Clear(uint64_t begin, uint64_t count) const {
   }
 }
 
+uint64_t BagSums::BagOf(uint64_t key) const {
+  const auto& offsets = feature_.offsets;
+  return static_cast<uint64_t>(std::ranges::upper_bound(offsets, offsets[0] + key) -
+                               offsets.begin()) -
+         1;
+}
+
 void BagSums::Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool shared) const {
   EMBANK_CHECK(begin + count <= feature_.keys.size());
   const auto& offsets = feature_.offsets;
   begin += offsets[0];
   const uint64_t end = begin + count;
-  // The last bag that begins at or before the first key, and the one behind the last key's.
-  const auto bag_of = [&](uint64_t key) {
-    return static_cast<uint64_t>(std::ranges::upper_bound(offsets, key) - offsets.begin()) - 1;
-  };
-  const uint64_t first = bag_of(begin);
-  const uint64_t bags = bag_of(end - 1) + 1 - first;
+  const uint64_t first = BagOf(begin - offsets[0]);
+  const uint64_t bags = BagOf(end - 1 - offsets[0]) + 1 - first;
   const auto add = [&](uint64_t from, uint64_t to) {
     for (uint64_t bag = from; bag < to; ++bag) {
       const uint64_t bag_begin = std::max(offsets[bag], begin);
@@ -150,6 +158,69 @@ void BagSums::Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool
   feature_.table->parts().executor->ParallelFor(static_cast<uint32_t>(tasks), [&](uint32_t task) {
     add(first + bags * task / tasks, first + bags * (task + 1) / tasks);
   });
+}
+
+bool BagSums::CanAddFromSlots() const {
+  const Table& table = *feature_.table;
+  const RowLayout& layout = table.layout();
+  return layout.value_type == ValueType::kF32 && layout.dim % kAddedFloats == 0 &&
+         layout.vector_bytes <= kHeldBytesMax && table.parts().payloads == nullptr &&
+         table.forgetter() == nullptr && table.mover()->OrdersToTouch() == nullptr;
+}
+
+void BagSums::AddFromSlots(Batch* batch, uint64_t begin) const {
+  EMBANK_CHECK(begin + batch->keys().size() <= feature_.keys.size() && batch->answered() == 0);
+  const Table& table = batch->table();
+  const TableKeys keys(table, batch->keys(), table.layout().vector_end_bytes());
+  const float* const weights =
+      feature_.weights == nullptr ? nullptr : feature_.weights + feature_.offsets[0] + begin;
+  HeatTouches touches(*batch);
+  uint64_t bag = BagOf(begin);
+  bool goes_on = true;
+  const auto hash = [&](size_t number, KeyGroup* group) {
+    keys.Hash(number, group);
+    if (!goes_on) group->set_size(0);
+  };
+  const auto add = [&](size_t number, const KeyGroup& group, const NextRows& next) {
+    if (!goes_on) return next.PrefetchFrom(0);
+    const auto first = static_cast<uint32_t>(keys.BeginOf(number));
+    std::array<VectorCopy, kGroupKeys> rows;
+    LocateRows(table, group, batch->keys().data() + first, nullptr, 0, next, rows.data());
+    for (size_t i = 0; i < group.size(); ++i) {
+      const uint64_t key = feature_.offsets[0] + begin + first + i;
+      while (key >= feature_.offsets[bag + 1]) ++bag;
+      rows[i].to = feature_.rows.Row(bag);
+    }
+    const auto add_some = [&](size_t begin_row, std::span<const VectorCopy> some) {
+      return AddVectors(some, table.layout().dim,
+                        weights == nullptr ? nullptr : weights + first + begin_row);
+    };
+    const std::span<const VectorCopy> all = std::span(rows).first(group.size());
+    size_t added = Seeded(SeededBug::kRowMissingInSum) ? 1 : 0;
+    while (true) {
+      for (const size_t end = added + add_some(added, all.subspan(added)); added < end; ++added) {
+        touches.Add(first + static_cast<uint32_t>(added),
+                    {rows[added].row.header, rows[added].row.mark});
+      }
+      if (added == all.size()) break;
+      // A guess was wrong, the row is being changed, or it is not in DRAM.
+      Match match = group.guess(added);
+      const RowSeen seen = FindAndReadRow(
+          table, batch->keys()[first + added], group.hash(added),
+          [&](const RowWatch& watch) {
+            const VectorCopy one = {watch, rows[added].to};
+            return add_some(added, {&one, 1}) == 1;
+          },
+          &match);
+      if (seen.header == nullptr) break;
+      touches.Add(first + static_cast<uint32_t>(added++), seen);
+    }
+    batch->AnswerLeading(added);
+    goes_on = added == all.size();
+  };
+  const EpochTable::Guard guard(table.parts().epochs);
+  RunGroups(*table.parts().index, keys.group_count(), hash, add);
+  touches.Flush();
 }
 
 void BagSums::AddToBag(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "store/batch/batch.h"
 #include "store/packed/feature.h"
 
 namespace embank {
@@ -34,6 +35,13 @@ class BagSums {
   // Adds the vectors of the keys [begin, begin + count), which are packed and aligned, each to the
   // sum of its bag. Chunks come in order. `shared`: on the threads of the store.
   void Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool shared) const;
+  // Whether AddFromSlots can be used: rows of floats, of a whole number of lines, in a store that
+  // has nothing else to note of a row that is looked up.
+  bool CanAddFromSlots() const;
+  // Does the work of a lookup and of Add for the leading keys of a batch of the feature's keys from
+  // `begin` on, as long as their rows are in DRAM: their vectors are added while they are read.
+  // Batch::answered tells how many. Takes no lock; inside no EpochTable::Guard.
+  void AddFromSlots(Batch* batch, uint64_t begin) const;
   // Divides the sums as the pooling says.
   void End() const;
 
@@ -44,6 +52,8 @@ class BagSums {
   void AddZero(uint64_t begin, uint64_t count) const;
 
  private:
+  // The bag of a key: the last one that begins at or before it.
+  uint64_t BagOf(uint64_t key) const;
   void AddToBag(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors) const;
   // Adds `count` values of each vector, from `first` on.
   void AddSlice(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors,

@@ -38,6 +38,9 @@ uint64_t ChunkKeys(const TableGroup& group) {
 // A batch of so many keys needs no allocation (store/batch).
 constexpr uint64_t kKeysWithoutMemory = 64;
 
+// Keys whose rows are added from their slots at once: for readers hold up the reuse of memory.
+constexpr uint64_t kKeysFromSlots = 4096;
+
 // The vectors of a chunk. Large tables are looked up one after the other, and share them.
 using ChunkVectors = Scratch<float, 4>;
 
@@ -90,11 +93,13 @@ class TableLookup {
   // those of Run. After Allocate.
   void AddLeading(std::span<float> vectors, std::vector<LeadingBatch>* batches,
                   std::vector<TableKeys>* keys) {
-    leading_ = std::make_unique<LateObject<Batch>[]>(group_.features.size());
     for (size_t i = 0; i < group_.features.size(); ++i) {
       const LookupFeature& feature = features_[group_.features[i]];
       if (!MayReadLeading(*group_.table, RuleOf(feature)) || !LeadsIn(feature, i == 0)) continue;
       const RowSpan rows = AreRows(feature) ? feature.rows : VectorRows(vectors);
+      if (leading_ == nullptr) {
+        leading_ = std::make_unique<LateObject<Batch>[]>(group_.features.size());
+      }
       LateObject<Batch>* const batch = &leading_[i];
       batch->Make(group_.table, feature.keys, feature.outcomes);
       batch->get()->set_touches(feature.touches);
@@ -255,13 +260,34 @@ class TableLookup {
     const BagSums sums(feature);
     if (sums.AreRows()) return LookUpSingleKeys(feature, sums, tally);
     sums.Begin();
+    // Threads share chunks, and their sums.
+    const bool is_shared = group_.is_large && total_.IsShared(feature.keys.size());
+    const bool can_add = !HasLeading() && !is_shared && sums.CanAddFromSlots();
     Status status;
-    for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
-      const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
-      status.Update(PoolChunk(feature, sums, begin, count, vectors, tally));
+    for (uint64_t begin = 0; begin < feature.keys.size();) {
+      uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
+      const uint64_t added = can_add ? AddFromSlots(feature, sums, begin, tally) : 0;
+      if (added == 0) status.Update(PoolChunk(feature, sums, begin, count, vectors, tally));
+      begin += added > 0 ? added : count;
     }
     sums.End();
     return status;
+  }
+
+  // Pools keys from `begin` on as BagSums::AddFromSlots does. Returns their number.
+  uint64_t AddFromSlots(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
+                        OutcomeTally* tally) {
+    const uint64_t count = std::min<uint64_t>(kKeysFromSlots, feature.keys.size() - begin);
+    const OutcomeSpan outcomes =
+        feature.outcomes.empty() ? OutcomeSpan() : feature.outcomes.subspan(begin, count);
+    Batch batch(group_.table, feature.keys.subspan(begin, count), outcomes);
+    sums.AddFromSlots(&batch, begin);
+    tally->Add(batch.tally(), begin);
+    const Batch added(group_.table, batch.keys().first(batch.answered()), {});
+    WriteScope scope(added);
+    // Only changes of rows on a device fail.
+    EMBANK_CHECK(scope.Settle().ok());
+    return batch.answered();
   }
 
   // Bags of one key each: their rows are the sums but for zeros, which have the sign of +0.
@@ -365,7 +391,7 @@ class TableLookup {
   // Answers keys of a feature, from position `begin` on. If there is no memory for their scratch,
   // nothing was done of them, but maybe of others: so they are answered a few at a time.
   Status Answer(const Keys& keys, MissingRule rule, uint64_t begin, OutcomeTally* tally) {
-    const uint64_t done = TakeLeading(tally);
+    const uint64_t done = HasLeading() ? TakeLeading(tally) : 0;
     if (done == keys.keys.size()) return OkStatus();
     const Keys all = keys.Part(done, keys.keys.size() - done);
     begin += done;
@@ -384,10 +410,12 @@ class TableLookup {
     return status;
   }
 
+  // Whether leading positions of the feature that is looked up were answered with those of others.
+  bool HasLeading() const { return leading_ != nullptr && leading_[next_ - 1].get() != nullptr; }
   // Adds the outcomes of the leading positions of the feature that is looked up, which is one chunk
-  // then; returns their number. A store without a log has no debts.
+  // then; returns their number. A store without a log has no debts and no rows that cannot be read,
+  // so that the places of outcomes of a feature without them stay unset.
   uint64_t TakeLeading(OutcomeTally* tally) {
-    if (leading_ == nullptr || leading_[next_ - 1].get() == nullptr) return 0;
     const Batch& batch = *leading_[next_ - 1].get();
     tally->Add(batch.tally());
     return batch.answered();

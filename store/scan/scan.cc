@@ -12,10 +12,10 @@
 #include "base/str_cat.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/row_group.h"
-#include "store/batch/row_memory.h"
 #include "store/hot/payload_list.h"
 #include "store/placement/heat_clock.h"
 #include "store/placement/row_mover.h"
+#include "store/table/row_memory.h"
 #include "tiers/row/row_copy.h"
 
 namespace embank {

@@ -2,6 +2,7 @@
 // key is hashed, and the mixer can be run backwards.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "tests/support/inverse_mix.h"
 #include "tests/support/oracle.h"
 #include "tests/support/oracle_numbers.h"
+#include "tests/support/oracle_packed.h"
+#include "tests/support/packed_feature.h"
 #include "tests/support/row_buffer.h"
 
 namespace embank::test::collisions_test {
@@ -95,6 +98,36 @@ TEST_F(Collisions, KeysThatDifferInFewHashBitsAreKeptApart) {
     EXPECT_EQ(Difference(twin.table, twin.oracle), "");
     Erase(&twin, all);
     EXPECT_EQ(RowCount(twin.table), 0u);
+  }
+}
+
+// Most rows are not where the index is looked at first. The second feature of a table is summed
+// from the slots of its rows.
+TEST_F(Collisions, RowsFarFromTheirHomesAreSummedAndCounted) {
+  embank_table_options options = TableOptions(16, EMBANK_OPT_ADAGRAD);
+  options.initializer = EMBANK_INIT_UNIFORM;
+  options.init_b = 1.0f;
+  Twin twin = CreateTwin(store_.get(), kSeed, "sums", options);
+  oracle::Feature feature;
+  feature.pooling = EMBANK_POOL_SUM;
+  feature.keys = CollidingKeys("sums", 0x5A5A5A, 50);
+  for (uint64_t begin = 0; begin <= 50; begin += 5) feature.offsets.push_back(begin);
+  const PassedFeature passed(feature);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<uint8_t> expected(10 * 64);
+    RowBuffer sums[] = {RowBuffer(10, 64), RowBuffer(10, 64)};
+    const embank_feature features[] = {passed.Of(twin.table, sums[0].data(), 0),
+                                       passed.Of(twin.table, sums[1].data(), 0)};
+    ASSERT_EQ(embank_lookup_packed(features, 2, EMBANK_MISSING_CREATE, nullptr), EMBANK_OK)
+        << embank_last_error();
+    for (const RowBuffer& of : sums) {
+      std::vector<uint8_t> outcomes;
+      LookUpFeature(&twin.oracle, feature, EMBANK_MISSING_CREATE, &expected, &outcomes);
+      for (uint64_t bag = 0; bag < 10; ++bag) {
+        ASSERT_EQ(std::memcmp(of.row(bag), &expected[bag * 64], 64), 0) << "bag " << bag;
+      }
+    }
+    EXPECT_EQ(Difference(twin.table, twin.oracle), "");
   }
 }
 

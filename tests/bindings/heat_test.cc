@@ -70,8 +70,8 @@ TEST_F(Heat, CountsEachPositionThatIsAnsweredAndNothingElse) {
   EXPECT_EQ(Of(kHot), 1u) << "an erased row left its heat behind";
 }
 
-// A lookup of few keys reads those before the first missing row in one pass, and the others in
-// another one.
+// Unless it skips missing rows, a lookup of few keys reads the groups of 16 keys before the first
+// missing row in one pass, and the others in another one.
 TEST_F(Heat, IsCountedOnceWhereverTheFirstRowIsMissing) {
   uint64_t next_key = 1000;
   for (const size_t count : {1u, 2u, 15u, 16u, 17u, 33u, 64u, 65u}) {

@@ -96,6 +96,8 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
     Add("c", 33, EMBANK_F16, EMBANK_OPT_ROWWISE_ADAGRAD);
     Add("d", 300, EMBANK_BF16, EMBANK_OPT_ADAM);
     Add("e", 5, EMBANK_F32, EMBANK_OPT_FTRL);
+    Add("g", 64, EMBANK_F32, EMBANK_OPT_SGD);
+    Add("h", 128, EMBANK_F32, EMBANK_OPT_SGD);
     Add("f", 343, EMBANK_F32, EMBANK_OPT_SGD);  // a slice of 256, and 64 + 16 + 4 + 3: each width
   }
 
@@ -272,15 +274,15 @@ TEST_P(PackedCalls, SumBagsOfOneKeyFromZero) {
 TEST_P(PackedCalls, PoolLargeFeaturesInChunks) {
   Random random(12);
   for (const int32_t pooling : {EMBANK_POOL_SUM, EMBANK_POOL_MEAN}) {
-    std::deque<TestFeature> features(3);
+    std::deque<TestFeature> features(4);
     features[0] = DrawFeature(&random);
     for (size_t i = 1; i < features.size(); ++i) {
       TestFeature& feature = features[i];
-      feature.table = i == 1 ? 4 : 3;
+      feature.table = i == 1 ? 4 : i == 2 ? 3 : 6;
       feature.pooling = pooling;
       feature.offsets.push_back(0);
       for (int bag = 0; bag < 40; ++bag) {
-        const uint64_t keys = bag == 7 ? 20'000 : random.Below(800);
+        const uint64_t keys = bag != 7 ? random.Below(800) : i == 3 ? 5000 : 20'000;
         for (uint64_t k = 0; k < keys; ++k) feature.keys.push_back(random.Below(5000));
         feature.offsets.push_back(feature.keys.size());
       }

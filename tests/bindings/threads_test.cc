@@ -186,7 +186,7 @@ constexpr uint64_t kChurnFirst = 1000;  // other keys come and go here
 constexpr uint64_t kChurnKeys = 400;
 constexpr uint64_t kUpsertedFirst = 5000;
 constexpr uint64_t kUpsertedKeys = 20;
-constexpr uint32_t kDim = 33;
+constexpr uint32_t kDim = 32;  // whole lines, so that bags are summed from the slots
 constexpr int kSteps = 1000;
 
 // All elements equal, or NAN-free proof that the row is torn.
@@ -244,6 +244,42 @@ class SharedKeys {
     for (uint64_t i = 0; i < keys.size(); ++i) {
       float& seen = (*last_seen)[keys[i]];
       seen = std::max(seen, rows.GetFloat(i, 0));
+    }
+  }
+
+  // The sums of bags are those of whole rows, none of which goes back to an older value. The second
+  // feature of a table does not begin with those of others.
+  void SumBags(Random* random, const std::vector<float>& last_seen) {
+    std::vector<uint64_t> keys(random->Between(20, 300));
+    for (uint64_t& key : keys) key = random->Below(kSharedKeys);
+    std::vector<uint64_t> offsets = {0};
+    while (offsets.back() < keys.size()) {
+      offsets.push_back(std::min<uint64_t>(keys.size(), offsets.back() + random->Between(2, 30)));
+    }
+    const size_t bags = offsets.size() - 1;
+    RowBuffer sums[] = {RowBuffer(bags, kDim * sizeof(float)),
+                        RowBuffer(bags, kDim * sizeof(float))};
+    embank_feature features[2] = {};
+    for (size_t i = 0; i < 2; ++i) {
+      features[i].struct_size = sizeof(embank_feature);
+      features[i].pooling = EMBANK_POOL_SUM;
+      features[i].table = table_;
+      features[i].keys = keys.data();
+      features[i].n = keys.size();
+      features[i].offsets = offsets.data();
+      features[i].bags = bags;
+      features[i].rows = sums[i].data();
+    }
+    Judge(embank_lookup_packed(features, 2, EMBANK_MISSING_CREATE, nullptr) == EMBANK_OK,
+          "a packed lookup failed");
+    summed_ += 2 * keys.size();
+    for (size_t bag = 0; bag < bags; ++bag) {
+      float least = 0.0f;
+      for (uint64_t i = offsets[bag]; i < offsets[bag + 1]; ++i) least += last_seen[keys[i]];
+      for (const RowBuffer& of : sums) {
+        Judge(IsWhole(of, bag), "a sum has a torn row");
+        Judge(of.GetFloat(bag, 0) >= least, "a row of a sum went back to an older value");
+      }
     }
   }
 
@@ -320,6 +356,7 @@ class SharedKeys {
                 static_cast<unsigned long long>(overwritten_.load()),
                 static_cast<unsigned long long>(scanned_.load()));
     EXPECT_GT(looked_up_, 0u);
+    EXPECT_GT(summed_, 0u);
     EXPECT_GT(created_, 0u);
     EXPECT_GT(erased_, 0u);
     EXPECT_GT(overwritten_, 0u);
@@ -342,6 +379,7 @@ class SharedKeys {
   embank_table* table_ = nullptr;
   std::atomic<uint64_t> sums_[kSharedKeys] = {};
   std::atomic<uint64_t> looked_up_ = 0;
+  std::atomic<uint64_t> summed_ = 0;
   std::atomic<uint64_t> created_ = 0;
   std::atomic<uint64_t> erased_ = 0;
   std::atomic<uint64_t> overwritten_ = 0;
@@ -357,6 +395,7 @@ TEST(Threads, SharedKeysSumExactlyAndNoRowIsTorn) {
     for (int step = 0; step < kSteps; ++step) {
       shared.AddGradients(&random);
       shared.LookUp(&random, &last_seen);
+      if (step % 4 == 0) shared.SumBags(&random, last_seen);
       shared.Churn(&random);
       if (thread == 0) shared.Overwrite(&random);
       if (thread % 2 == 1 && step % 10 == 0) shared.Scan();

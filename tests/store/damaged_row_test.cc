@@ -115,7 +115,8 @@ TEST_F(DamagedRow, IsReplacedByAnUpsert) {
   EXPECT_EQ(rows->at(lost_), 8.0f);
 }
 
-// The features of a table have their outcomes in one place, one after the other.
+// The features of a table have their outcomes in one place, one after the other. With groups of
+// keys that are whole this fails, too, if a store with a log begins with leading positions.
 TEST_F(DamagedRow, IsAZeroInTheSumsOfBagsAndHarmsNoOther) {
   constexpr Key kWhole = 5000;
   EXPECT_EQ(UpsertOf(kWhole, 9.0f), Outcome::kCreated);

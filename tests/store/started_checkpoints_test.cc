@@ -205,8 +205,9 @@ TEST_F(StartedCheckpointTest, IsThereAfterACrashOrTheOneBeforeItIs) {
     events.Expect(name);
   }
   Random random(kSeed);
-  // Few changes are those of the checkpoint.
-  size_t stride = std::max<size_t>(std::min<uint64_t>(kStride, 37), end / 150);
+  // With wider strides no crash comes while the checkpoint is under way.
+  constexpr uint64_t kStrideMax = 37;
+  size_t stride = std::max<size_t>(std::min<uint64_t>(kStride, kStrideMax), end / 150);
   for (size_t change = 0; change <= world_.disk().changes(); change += stride) {
     SCOPED_TRACE(change);
     const Persistence persistence = kPersistences[random.Below(std::size(kPersistences))];

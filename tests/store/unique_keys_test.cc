@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "store/batch/lookup.h"
+#include "store/batch/row_group.h"
 #include "store/batch/shard_plan.h"
+#include "store/batch/touches.h"
+#include "store/batch/write.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
@@ -223,6 +226,188 @@ TEST_F(ShardGroupsTest, GiveEachDistinctKeyWithItsPositionsInOrder) {
       ASSERT_NO_FATAL_FAILURE(ExpectUnique(&unique, batch, group, expected));
     });
   }
+}
+
+// The keys of a batch by their numbers: in the order of first positions, each as often as it
+// occurs. Returns them in order.
+std::vector<Key> ExpectNumbers(const Table& table, const std::vector<Key>& keys) {
+  NumberedKeys distinct;
+  EXPECT_TRUE(distinct.Allocate(keys.size()).ok());
+  for (int times = 0; times < 2; ++times) distinct.Find(table, keys);
+  std::vector<uint32_t> occurrences;
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    const uint32_t number = distinct.numbers()[i];
+    if (number >= occurrences.size()) occurrences.push_back(0);
+    if (number >= occurrences.size() || distinct.keys()[number] != keys[i]) {
+      ADD_FAILURE() << "position " << i << " has number " << number;
+      return {};
+    }
+    ++occurrences[number];
+  }
+  const std::vector<uint32_t> touches(distinct.touches().begin(), distinct.touches().end());
+  EXPECT_EQ(touches, occurrences);
+  return {distinct.keys().begin(), distinct.keys().end()};
+}
+
+TEST_F(ShardGroupsTest, NumberTheKeysOfABatchByTheirFirstPositions) {
+  for (const size_t count : {1u, 2u, 15u, 16u, 17u, 100u, 5000u, 60'000u}) {
+    for (const uint64_t universe : {uint64_t{1}, uint64_t{10}, uint64_t{count}}) {
+      std::vector<Key> keys(count);
+      for (Key& key : keys) key = random_.Below(universe);
+      std::vector<Key> numbered = ExpectNumbers(*table_, keys);
+      std::ranges::sort(numbered);
+      ASSERT_TRUE(std::ranges::adjacent_find(numbered) == numbered.end()) << "a key has two";
+    }
+  }
+  EXPECT_EQ(ExpectNumbers(*table_, std::vector<Key>(131'072, 5)), std::vector<Key>(3, 5))
+      << "a count holds 65,535";
+  // Most of these find their places taken, which costs no more than others do.
+  const uint64_t table_hash = TableHash(table_->name());
+  std::vector<Key> keys(131'072);
+  for (Key& key : keys) key = KeyWithHash(table_hash, random_.Below(50'000) << 32 | 0xFFFFFFFFu);
+  EXPECT_GT(ExpectNumbers(*table_, keys).size(), 120'000u);
+}
+
+TEST_F(ShardGroupsTest, TellByASampleWhichPartOfTheKeysIsDistinct) {
+  constexpr size_t kKeys = 4096;
+  std::vector<Key> keys = KeysFrom(1, kKeys);
+  EXPECT_GT(DistinctPart(*table_, keys), 0.9);
+  for (Key& key : keys) key = random_.Below(600);
+  const std::set<Key> seen(keys.begin(), keys.begin() + 1024);
+  EXPECT_NEAR(DistinctPart(*table_, keys), static_cast<double>(seen.size()) / 1024, 0.15);
+  for (Key one = 0; one < 20; ++one) {
+    EXPECT_LE(DistinctPart(*table_, std::vector<Key>(kKeys, one)), 8.0 / 1024) << "one key";
+  }
+}
+
+// Lookups of repeated keys: each key is looked up once, and nobody can tell. `calls` are the same
+// positions in calls of one key each, in their order, in another store.
+class RepeatedKeys {
+ public:
+  RepeatedKeys(const TableOptions& options, MissingRule rule)
+      : rule_(rule), batch_(world_.Create("t", options)), calls_(other_.Create("t", options)) {
+    // Some rows are there.
+    std::vector<Key> keys(200);
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = 3 * i;
+    for (Table* const table : {batch_, calls_}) {
+      const uint64_t bytes = table->layout().vector_bytes;
+      std::vector<std::byte> rows(keys.size() * bytes);
+      EXPECT_TRUE(Lookup(table, keys, MissingRule::kCreate, {rows.data(), bytes}, {}).ok());
+    }
+  }
+
+  void LookUp(const std::vector<Key>& keys, uint64_t gap_bytes, bool takes_outcomes) {
+    const uint64_t bytes = batch_->layout().vector_bytes + gap_bytes;
+    std::vector<std::byte> rows(keys.size() * bytes), expected;
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::byte>(i * 7 / 5);
+    expected = rows;
+    std::vector<uint8_t> outcomes(takes_outcomes ? keys.size() : 0), expected_outcomes(outcomes);
+    ASSERT_TRUE(Lookup(batch_, keys, rule_, {rows.data(), bytes}, outcomes).ok());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const OutcomeSpan outcome =
+          takes_outcomes ? std::span(expected_outcomes).subspan(i, 1) : OutcomeSpan();
+      ASSERT_TRUE(Lookup(calls_, std::span(keys).subspan(i, 1), rule_,
+                         {&expected[i * bytes], bytes}, outcome)
+                      .ok());
+    }
+    ASSERT_EQ(rows, expected);
+    ASSERT_EQ(outcomes, expected_outcomes);
+    ExpectEqualTables();
+  }
+
+ private:
+  void ExpectEqualTables() {
+    ASSERT_EQ(batch_->rows(), calls_->rows());
+    const CallCounts counts = batch_->counters().calls.Counts(TableVerb::kLookup);
+    const CallCounts expected = calls_->counters().calls.Counts(TableVerb::kLookup);
+    EXPECT_EQ(counts.keys_by_outcome, expected.keys_by_outcome);
+    EXPECT_EQ(counts.found_in, expected.found_in);
+    const std::vector<Key> keys = KeysFrom(0, 2000);
+    std::vector<uint32_t> heat(keys.size()), expected_heat(keys.size());
+    std::vector<uint8_t> outcomes(keys.size());
+    ASSERT_TRUE(GetHeat(batch_, keys, heat, outcomes).ok());
+    ASSERT_TRUE(GetHeat(calls_, keys, expected_heat, outcomes).ok());
+    EXPECT_EQ(heat, expected_heat);
+  }
+
+  const MissingRule rule_;
+  StoreWorld world_, other_;
+  Table* const batch_;
+  Table* const calls_;
+};
+
+TEST(LookupsOfRepeatedKeys, AnswerAndCountEachPosition) {
+  Random random(7);
+  for (const MissingRule rule :
+       {MissingRule::kCreate, MissingRule::kDefault, MissingRule::kZero, MissingRule::kSkip}) {
+    for (const uint32_t dim : {1u, 3u, 16u, 17u, 64u}) {
+      TableOptions options = OptionsOf(dim, Optimizer::kAdagrad);
+      options.value_type = random.OneIn(2) ? ValueType::kF16 : ValueType::kF32;
+      options.initializer = {InitializerKind::kUniform, -1.0f, 1.0f};
+      RepeatedKeys tables(options, rule);
+      for (const uint64_t universe : {1u, 40u, 500u, 2000u}) {
+        std::vector<Key> keys(4096 + random.Below(3000));
+        for (Key& key : keys) key = random.Below(universe);
+        ASSERT_NO_FATAL_FAILURE(tables.LookUp(keys, random.Below(2) * 12, random.OneIn(2)));
+      }
+    }
+  }
+}
+
+TEST(LookupsOfRepeatedKeys, CountAKeyMoreOftenThanItsCountHolds) {
+  RepeatedKeys tables(OptionsOf(1), MissingRule::kCreate);
+  std::vector<Key> keys(131'072, 3);
+  for (size_t i = 0; i < keys.size(); i += 1000) keys[i] = i / 1000;
+  ASSERT_NO_FATAL_FAILURE(tables.LookUp(keys, 0, true));
+}
+
+TEST(LookupsOfRepeatedKeys, RefuseAllPositionsOfAKeyWithoutSpace) {
+  StoreWorld world;
+  TableOptions options = OptionsOf(2);
+  options.initializer = {InitializerKind::kConstant, 1.0f};
+  Table* const table = world.Create("t", options);
+  std::vector<Key> keys(5000);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i % 40;
+  std::vector<float> rows(2 * keys.size());
+  std::vector<uint8_t> outcomes(keys.size());
+  world.memory()->FailEveryCall(true);
+  ASSERT_TRUE(Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, 2), outcomes).ok());
+  const Status status = Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, 2), {});
+  world.memory()->FailEveryCall(false);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.ToString().find("5000 of 5000 keys"), std::string::npos) << status;
+  EXPECT_NE(status.ToString().find("key 0 at position 0"), std::string::npos) << status;
+  EXPECT_EQ(outcomes, std::vector<uint8_t>(5000, static_cast<uint8_t>(Outcome::kRefused)));
+  EXPECT_EQ(rows, std::vector<float>(rows.size(), 1.0f));
+  EXPECT_EQ(table->rows(), 0u);
+}
+
+// A row that was written after it was read is looked for by its own batch's key.
+TEST(HeatTouches, CountForTheBatchOfEachRow) {
+  StoreWorld world;
+  Table* const table = world.Create("t", OptionsOf(1));
+  std::vector<float> rows = {1, 2};
+  const std::vector<Key> keys = {10, 20};
+  ASSERT_TRUE(Upsert(table, keys, RowsOf(rows, 1), {}).ok());
+  const Batch first(table, std::span(keys).first(1), {});
+  const Batch second(table, std::span(keys).last(1), {});
+  {
+    const EpochTable::Guard guard(table->parts().epochs);
+    HeatTouches touches(first);
+    for (const Batch* const batch : {&first, &second}) {
+      touches.Use(*batch);
+      Match match = {};
+      const Key key = batch->keys()[0];
+      touches.Add(0, FindAndReadRow(
+                         *table, key, table->HashOf(key),
+                         [](const RowWatch& watch) { return watch.IsCurrent(); }, &match));
+    }
+    ASSERT_TRUE(Upsert(table, keys, RowsOf(rows, 1), {}).ok());
+    touches.Flush();
+  }
+  std::vector<uint32_t> heat(2);
+  ASSERT_TRUE(GetHeat(table, keys, heat, {}).ok());
+  EXPECT_EQ(heat, (std::vector<uint32_t>{1, 1}));
 }
 
 }  // namespace

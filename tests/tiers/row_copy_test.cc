@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -85,6 +86,40 @@ TEST(RowCopy, CopiesOfVectorsAreExactForEverySizeAndAlignment) {
       std::copy_n(rows[0].vector(), bytes, expected.data() + alignment);
       std::copy_n(rows[1].vector(), bytes, expected.data() + alignment + size_t{2} * stride_bytes);
       ASSERT_EQ(to, expected) << bytes << " at " << alignment;
+    }
+  }
+}
+
+// Sums are added one row after the other, up to the first that does not stand: `stopped`.
+TEST(RowCopy, SumsOfVectorsAreExactAndEndBeforeARowThatDidNotStand) {
+  Random random(8);
+  for (uint32_t dim = kAddedFloats; dim * sizeof(float) <= kHeldBytesMax; dim += kAddedFloats) {
+    for (const size_t stopped : {size_t{0}, size_t{1}, size_t{7}, size_t{9}}) {
+      const bool is_weighted = random.OneIn(2);
+      std::deque<WatchedRow> rows;
+      std::vector<float> weights(9);
+      std::vector<VectorCopy> copies;
+      // Two destinations at odd addresses, with floats that stay behind them.
+      std::vector<std::byte> to(1 + 2 * (dim + 1) * sizeof(float), kPattern);
+      std::vector<float> sums(2 * (dim + 1));
+      std::memcpy(sums.data(), to.data() + 1, sums.size() * sizeof(float));
+      for (size_t i = 0; i < 9; ++i) {
+        WatchedRow& row = rows.emplace_back(dim * uint32_t{sizeof(float)}, &random);
+        std::vector<float> values(dim);
+        for (float& value : values) value = random.Signed();
+        std::memcpy(row.vector(), values.data(), dim * sizeof(float));
+        weights[i] = random.Signed();
+        const size_t begin = i < 4 ? 0 : dim + 1;
+        copies.push_back({row.Watch(), to.data() + 1 + begin * sizeof(float)});
+        if (i == stopped && i % 2 == 1) row.MoveEntry();
+        if (i == stopped && i % 2 == 0) copies.back().row.header = nullptr;
+        for (uint32_t j = 0; j < dim && i < stopped; ++j) {
+          sums[begin + j] += is_weighted ? weights[i] * values[j] : values[j];
+        }
+      }
+      ASSERT_EQ(AddVectors(copies, dim, is_weighted ? weights.data() : nullptr), stopped);
+      ASSERT_EQ(std::memcmp(to.data() + 1, sums.data(), sums.size() * sizeof(float)), 0)
+          << "dim " << dim << ", " << stopped << " rows";
     }
   }
 }

@@ -30,8 +30,8 @@ void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
 
 namespace {
 
-const std::byte* VectorOf(const VectorCopy& copy) {
-  return reinterpret_cast<const std::byte*>(copy.row.header) + RowLayout::kVectorOffsetBytes;
+const std::byte* VectorOf(const RowWatch& row) {
+  return reinterpret_cast<const std::byte*>(row.header) + RowLayout::kVectorOffsetBytes;
 }
 
 // Copies go into the image first, if there is one, because they may be torn.
@@ -41,7 +41,7 @@ const std::byte* VectorOf(const VectorCopy& copy) {
   for (size_t k = 0; k < copies.size(); ++k) {
     const VectorCopy copy = copies[k];
     if (copy.row.header == nullptr) continue;
-    CopyFromRow(VectorOf(copy), bytes, image != nullptr ? image : copy.to);
+    CopyFromRow(VectorOf(copy.row), bytes, image != nullptr ? image : copy.to);
     if (!copy.row.IsCurrent()) continue;
     if (image != nullptr) std::memcpy(copy.to, image, bytes);
     stood |= 1u << k;
@@ -63,6 +63,24 @@ void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
 uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image) {
   std::array<std::byte, kHeldBytesMax> held;
   return CopyByImage(copies, bytes, bytes <= held.size() ? held.data() : image);
+}
+
+size_t AddVectors(std::span<const VectorCopy> rows, uint32_t dim, const float* weights) {
+  std::array<float, kHeldBytesMax / sizeof(float)> held;
+  size_t added = 0;
+  for (; added < rows.size(); ++added) {
+    const VectorCopy& row = rows[added];
+    if (row.row.header == nullptr) break;
+    CopyFromRow(VectorOf(row.row), dim * sizeof(float), reinterpret_cast<std::byte*>(held.data()));
+    if (!row.row.IsCurrent()) break;
+    for (uint32_t i = 0; i < dim; ++i) {
+      float sum;
+      std::memcpy(&sum, row.to + i * sizeof(sum), sizeof(sum));
+      sum += weights == nullptr ? held[i] : weights[added] * held[i];
+      std::memcpy(row.to + i * sizeof(sum), &sum, sizeof(sum));
+    }
+  }
+  return added;
 }
 
 #else
@@ -127,7 +145,7 @@ EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t byt
     // A local copy: the compiler must assume that the writes below change the original.
     const VectorCopy copy = copies[k];
     if (copy.row.header == nullptr) continue;
-    const std::byte* const from = VectorOf(copy);
+    const std::byte* const from = VectorOf(copy.row);
     Piece held[pieces];
 #pragma GCC unroll 8
     for (size_t i = 0; i + 1 < pieces; ++i) {
@@ -151,7 +169,7 @@ uint32_t CopyHeldBytes(std::span<const VectorCopy> copies, uint32_t bytes) {
   for (size_t k = 0; k < copies.size(); ++k) {
     const VectorCopy copy = copies[k];
     if (copy.row.header == nullptr) continue;
-    const uint64_t word = LoadRowWord(VectorOf(copy));
+    const uint64_t word = LoadRowWord(VectorOf(copy.row));
     if (!copy.row.IsCurrent()) continue;
     std::memcpy(copy.to, &word, bytes);
     stood |= 1u << k;
@@ -188,6 +206,67 @@ EMBANK_SIMD_CLONES uint32_t CopyVectors(std::span<const VectorCopy> copies, uint
       return CopyHeld<Line, 8>(copies, bytes);
     default:
       return CopyByImage(copies, bytes, image);
+  }
+}
+
+namespace {
+
+// As CopyHeld. Sums that stay in registers from row to row were slower: g++ 12 spills them.
+template <uint32_t lines, bool is_weighted>
+EMBANK_INLINE size_t AddHeld(std::span<const VectorCopy> rows, const float* weights) {
+  using Floats = float __attribute__((vector_size(kLineBytes)));
+  size_t added = 0;
+  for (; added < rows.size(); ++added) {
+    const VectorCopy row = rows[added];
+    if (row.row.header == nullptr) break;
+    const std::byte* const from = VectorOf(row.row);
+    Floats held[lines];
+#pragma GCC unroll 8
+    for (size_t i = 0; i < lines; ++i) {
+      std::memcpy(&held[i], from + i * kLineBytes, kLineBytes);
+    }
+    if (!row.row.IsCurrent()) break;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < lines; ++i) {
+      Floats sum;
+      std::memcpy(&sum, row.to + i * kLineBytes, kLineBytes);
+      sum += is_weighted ? weights[added] * held[i] : held[i];
+      std::memcpy(row.to + i * kLineBytes, &sum, kLineBytes);
+    }
+  }
+  return added;
+}
+template <uint32_t lines>
+EMBANK_INLINE size_t AddLines(std::span<const VectorCopy> rows, const float* weights) {
+  return weights == nullptr ? AddHeld<lines, false>(rows, nullptr)
+                            : AddHeld<lines, true>(rows, weights);
+}
+
+}  // namespace
+
+static_assert(kLineBytes == kAddedFloats * sizeof(float));
+
+EMBANK_SIMD_CLONES size_t AddVectors(std::span<const VectorCopy> rows, uint32_t dim,
+                                     const float* weights) {
+  switch (dim / kAddedFloats) {
+    case 1:
+      return AddLines<1>(rows, weights);
+    case 2:
+      return AddLines<2>(rows, weights);
+    case 3:
+      return AddLines<3>(rows, weights);
+    case 4:
+      return AddLines<4>(rows, weights);
+    case 5:
+      return AddLines<5>(rows, weights);
+    case 6:
+      return AddLines<6>(rows, weights);
+    case 7:
+      return AddLines<7>(rows, weights);
+    case 8:
+      return AddLines<8>(rows, weights);
+    default:
+      return 0;
   }
 }
 

@@ -58,6 +58,12 @@ inline constexpr size_t kVectorCopiesMax = 32;
 inline constexpr uint32_t kHeldBytesMax = 512;
 uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image);
 
+// Adds vectors of `dim` floats to the floats at their destinations, which need no alignment: in
+// order, up to the first row without a header or that did not stay current until all of its floats
+// were read. `weights`, if any, has a factor for each. Returns the number of rows that were added.
+inline constexpr uint32_t kAddedFloats = 16;  // dim is 1 to 8 times as many
+size_t AddVectors(std::span<const VectorCopy> rows, uint32_t dim, const float* weights);
+
 // Copies `bytes` from `from` to a row's word-aligned `to`, in relaxed atomic words. Writes the last
 // word whole.
 void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to);

@@ -1,4 +1,4 @@
-#include "store/batch/row_memory.h"
+#include "store/table/row_memory.h"
 
 #include <new>
 

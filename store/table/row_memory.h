@@ -1,6 +1,6 @@
 // Memory for one row outside of its tier: as large as rows may be, and too large for a stack.
-#ifndef EMBANK_STORE_BATCH_ROW_MEMORY_H_
-#define EMBANK_STORE_BATCH_ROW_MEMORY_H_
+#ifndef EMBANK_STORE_TABLE_ROW_MEMORY_H_
+#define EMBANK_STORE_TABLE_ROW_MEMORY_H_
 
 #include <array>
 #include <cstddef>
@@ -101,4 +101,4 @@ class RowCopyBuffer {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_BATCH_ROW_MEMORY_H_
+#endif  // EMBANK_STORE_TABLE_ROW_MEMORY_H_

@@ -1,0 +1,128 @@
+// Sums of bags whose rows are in all tiers, absent, or there several times: bit for bit those of
+// the oracle, which adds one row after the other.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings/c/embank.h"
+#include "bindings/c/handles.h"
+#include "tests/support/c_api.h"
+#include "tests/support/oracle_packed.h"
+#include "tests/support/packed_feature.h"
+#include "tests/support/random.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/small_log.h"
+
+namespace embank::test::bags_in_tiers_test {
+namespace {
+
+struct Tiers {
+  bool has_pmem;
+  bool has_hbm;
+  std::string name;
+};
+
+class BagsInTiers : public testing::TestWithParam<Tiers> {
+ protected:
+  static constexpr uint32_t kDim = 128;
+  static constexpr uint64_t kRows = 24'000;  // of 1 KiB, more than memory has
+
+  void SetUp() override {
+    embank_store_options options = StoreOptions();
+    const std::string path = scratch_.path() + "/store";
+    options.path = path.c_str();
+    options.flags = EMBANK_OPEN_CREATE;
+    options.dram_bytes = uint64_t{16} << 20;
+    options.worker_threads = 2;
+    options.seed = kSeed;
+    if (GetParam().has_pmem) {
+      options.pmem_path = pmem_.path().c_str();
+      options.pmem_bytes = uint64_t{16} << 20;
+    }
+    if (GetParam().has_hbm) options.hbm_bytes = uint64_t{1} << 20;
+    StoreEnvironment environment;
+    environment.log = SmallLog();
+    embank_store* opened = nullptr;
+    const Status status = OpenStoreIn(&options, std::move(environment), &opened);
+    ASSERT_TRUE(status.ok()) << status;
+    store_.reset(opened);
+    embank_table_options table = TableOptions(kDim, EMBANK_OPT_ADAGRAD);
+    table.initializer = EMBANK_INIT_UNIFORM;
+    table.init_a = -1.0f;
+    table.init_b = 1.0f;
+    twin_.emplace(CreateTwin(store_.get(), kSeed, "t", table));
+    for (uint64_t first = 0; first < kRows; first += 500) {
+      TrainTwin(&*twin_, KeyRange(first, 500), kDim, &random_);
+      TrainTwin(&*twin_, KeyRange(0, 200), kDim, &random_);
+    }
+  }
+
+  // A bag of rows that are in memory, with others between them.
+  oracle::Feature DrawFeature() {
+    return RandomFeature(&random_, [&](Random* random) {
+      const uint64_t kind = random->Below(40);
+      if (kind == 0) return random->Below(kRows);
+      if (kind == 1) return next_new_++;
+      return random->Below(kind < 10 ? 5 : 200);
+    });
+  }
+
+  void CompareSums(oracle::Feature feature, int32_t missing) {
+    const uint64_t rows =
+        feature.pooling == EMBANK_POOL_NONE ? feature.keys.size() : feature.bags();
+    std::vector<float> sums(rows * kDim, 7.0f);
+    std::vector<uint8_t> outcomes(feature.keys.size());
+    PassedFeature passed(feature, &random_);
+    const embank_feature of_call = passed.Of(twin_->table, sums.data(), 0);
+    ASSERT_EQ(embank_lookup_packed(&of_call, 1, missing, outcomes.data()), EMBANK_OK)
+        << embank_last_error();
+    const auto bytes_of = [](const std::vector<float>& floats) {
+      const auto* const first = reinterpret_cast<const uint8_t*>(floats.data());
+      return std::vector<uint8_t>(first, first + floats.size() * sizeof(float));
+    };
+    std::vector<uint8_t> expected = bytes_of(std::vector<float>(sums.size(), 7.0f));
+    std::vector<uint8_t> expected_outcomes;
+    LookUpFeature(&twin_->oracle, feature, missing, &expected, &expected_outcomes);
+    ASSERT_EQ(outcomes, expected_outcomes);
+    ASSERT_EQ(bytes_of(sums), expected);
+  }
+
+  embank_table_info Info() {
+    embank_table_info info = {};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(embank_table_get_info(twin_->table, &info), EMBANK_OK);
+    return info;
+  }
+
+  static constexpr uint64_t kSeed = 5;
+  const ScratchDirectory scratch_, pmem_;
+  Random random_{9};
+  uint64_t next_new_ = kRows;
+  StorePtr store_;
+  std::optional<Twin> twin_;
+};
+INSTANTIATE_TEST_SUITE_P(Tiers, BagsInTiers,
+                         testing::Values(Tiers{false, false, "Ssd"}, Tiers{true, false, "Pmem"},
+                                         Tiers{false, true, "Hbm"}, Tiers{true, true, "All"}),
+                         [](const auto& tiers) { return tiers.param.name; });
+
+TEST_P(BagsInTiers, AreThoseOfTheOracle) {
+  for (int call = 0; call < 120; ++call) {
+    if (GetParam().has_hbm && call % 20 == 10) {
+      ASSERT_EQ(embank_flush_hot(store_.get()), EMBANK_OK);
+    }
+    ASSERT_NO_FATAL_FAILURE(CompareSums(DrawFeature(), static_cast<int32_t>(random_.Below(4))))
+        << "call " << call;
+  }
+  const embank_table_info info = Info();
+  EXPECT_GT(info.rows_ssd, 1000u);
+  EXPECT_EQ(info.rows_pmem > 0, GetParam().has_pmem);
+  EXPECT_EQ(info.rows_hbm > 0, GetParam().has_hbm);
+  EXPECT_EQ(DifferenceButHeat(twin_->table, twin_->oracle), "");
+}
+
+}  // namespace
+}  // namespace embank::test::bags_in_tiers_test
