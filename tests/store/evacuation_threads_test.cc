@@ -1,7 +1,6 @@
 // PMem whose directory is removed while a store works: its rows go to the SSD beside batches.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "store/batch/write.h"
 #include "tests/store/pmem_rows.h"
 #include "tests/support/random.h"
+#include "tests/support/row_values.h"
 #include "tests/support/threads.h"
 
 namespace embank::test::evacuation_threads_test {
@@ -50,8 +50,7 @@ TEST_F(EvacuationThreads, LoseNoRowWhenTheDirectoryIsRemoved) {
         const std::vector<Key> keys = KeysFrom(random.Below(kKeys - 100), 100);
         ASSERT_TRUE(Lookup(table_, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {}).ok());
         for (size_t i = 0; i < keys.size(); ++i) {
-          const auto row = rows.begin() + static_cast<ptrdiff_t>(i * kDim);
-          ASSERT_EQ(std::count(row, row + kDim, *row), kDim) << "a torn row of key " << keys[i];
+          ASSERT_TRUE(IsWholeRow(rows, i, kDim)) << "a torn row of key " << keys[i];
         }
       }
     } else {

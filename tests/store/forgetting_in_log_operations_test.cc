@@ -18,6 +18,7 @@
 #include "tests/support/events.h"
 #include "tests/support/policies.h"
 #include "tests/support/random.h"
+#include "tests/support/row_values.h"
 #include "tests/support/threads.h"
 
 namespace embank::test::forgetting_in_log_operations_test {
@@ -226,8 +227,7 @@ void RunThreads(EvictionPolicy policy, uint64_t ssd_bytes) {
       } else {
         status = Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, kDim), outcomes);
         for (size_t i = 0; i < keys.size(); ++i) {
-          const auto row = rows.begin() + static_cast<ptrdiff_t>(i * kDim);
-          ASSERT_EQ(std::count(row, row + kDim, *row), kDim) << "a torn row";
+          ASSERT_TRUE(IsWholeRow(rows, i, kDim)) << "a torn row";
         }
       }
       ASSERT_TRUE(status.ok()) << status;

@@ -12,6 +12,7 @@
 
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "tests/support/row_values.h"
 #include "tests/support/spill_world.h"
 
 namespace embank::test {
@@ -82,9 +83,8 @@ inline std::map<Key, float> ValuesOf(Table* table, const std::vector<Key>& keys)
   EXPECT_TRUE(status.ok()) << status;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (outcomes[i] != static_cast<uint8_t>(Outcome::kFound)) continue;
-    const auto row = rows.begin() + static_cast<ptrdiff_t>(i * kDim);
-    EXPECT_EQ(std::count(row, row + kDim, *row), kDim) << "a torn row";
-    values[keys[i]] = *row;
+    EXPECT_TRUE(IsWholeRow(rows, i, kDim)) << "a torn row";
+    values[keys[i]] = rows[i * kDim];
   }
   return values;
 }

@@ -1,7 +1,6 @@
 // A store whose rows are more than its memory: whatever is where, it answers like a map.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <map>
@@ -20,6 +19,7 @@
 #include "store/scan/scan.h"
 #include "store/store.h"
 #include "tests/support/events.h"
+#include "tests/support/row_values.h"
 #include "tests/support/spill_world.h"
 
 namespace embank::test::larger_than_memory_test {
@@ -77,16 +77,12 @@ class Model {
     return keys;
   }
   static float Value(const std::vector<float>& rows, size_t i) {
-    const float first = rows[i * kDim];
-    const auto row = rows.begin() + static_cast<ptrdiff_t>(i * kDim);
-    EXPECT_EQ(std::count(row, row + kDim, first), kDim) << "a torn row";
-    return first;
+    EXPECT_TRUE(IsWholeRow(rows, i, kDim)) << "a torn row";
+    return rows[i * kDim];
   }
   static std::vector<float> Rows(const std::vector<float>& values) {
     std::vector<float> rows(values.size() * kDim);
-    for (size_t i = 0; i < values.size(); ++i) {
-      std::fill_n(rows.begin() + static_cast<ptrdiff_t>(i * kDim), kDim, values[i]);
-    }
+    for (size_t i = 0; i < values.size(); ++i) FillRow(&rows, i, kDim, values[i]);
     return rows;
   }
   void Expect(const std::vector<uint8_t>& outcomes, size_t i, Outcome expected) {
@@ -264,8 +260,7 @@ TEST(LargerThanMemory, NoStepIsLostBetweenThreads) {
         } else {
           wrong += Lookup(table, keys, MissingRule::kZero, RowsIn(&seen, kDim), {}).ok() ? 0 : 1;
           for (size_t k = 0; k < kBatch; ++k) {
-            const auto row = seen.begin() + static_cast<ptrdiff_t>(k * kDim);
-            wrong += std::count(row, row + kDim, *row) == kDim ? 0 : 1;
+            wrong += IsWholeRow(seen, k, kDim) ? 0 : 1;
           }
         }
       }

@@ -2,7 +2,6 @@
 // later ones fail: each call is done or refused, and no row is lost.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -18,6 +17,7 @@
 #include "tests/store/pmem_rows.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/random.h"
+#include "tests/support/row_values.h"
 #include "tests/support/unfaulted.h"
 
 namespace embank::test::pmem_allocations_test {
@@ -79,8 +79,7 @@ class PmemAllocations : public PmemTier {
       const auto found = factors_.find(keys[i]);
       const float expected =
           found == factors_.end() ? -1.0f : found->second * static_cast<float>(keys[i]);
-      const auto row = rows.begin() + static_cast<ptrdiff_t>(i * kDim);
-      ASSERT_EQ(std::count(row, row + kDim, expected), kDim) << "key " << keys[i];
+      ASSERT_TRUE(IsRowOf(rows, i, kDim, expected)) << "key " << keys[i];
     }
   }
   void ExpectAll() {

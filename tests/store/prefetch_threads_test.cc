@@ -2,7 +2,6 @@
 // checkpoints.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "store/batch/write.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
+#include "tests/support/row_values.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 #include "tests/support/threads.h"
@@ -57,8 +57,7 @@ uint64_t Train(Table* table, uint64_t seed, std::vector<std::atomic<uint32_t>>* 
     wrong += Prefetch(table, next).ok() ? 0 : 1;
     wrong += Lookup(table, keys, MissingRule::kZero, RowsIn(&seen, kDim), {}).ok() ? 0 : 1;
     for (size_t k = 0; k < kBatch; ++k) {
-      const auto row = seen.begin() + static_cast<ptrdiff_t>(k * kDim);
-      wrong += std::count(row, row + kDim, *row) == kDim ? 0 : 1;
+      wrong += IsWholeRow(seen, k, kDim) ? 0 : 1;
     }
     wrong += ApplyGradients(table, keys, RowsOf(ones, kDim), {}).ok() ? 0 : 1;
     for (const Key key : keys) ++(*steps)[key];

@@ -20,6 +20,7 @@
 #include "store/store.h"
 #include "tests/support/events.h"
 #include "tests/support/export_world.h"
+#include "tests/support/row_values.h"
 #include "tests/support/store_files.h"
 #include "tests/support/threads.h"
 
@@ -116,10 +117,9 @@ class Reads {
                          : rule == MissingRule::kSkip ? -7.0f
                                                       : 5.0f;
     for (size_t i = 0; i < keys_.size(); ++i) {
-      const auto row = found.begin() + static_cast<ptrdiff_t>(i * kDim);
       const auto expected = rows_->find(keys_[i]);
       const float value = expected == rows_->end() ? absent : expected->second;
-      ASSERT_EQ(std::count(row, row + kDim, value), kDim) << "key " << keys_[i];
+      ASSERT_TRUE(IsRowOf(found, i, kDim, value)) << "key " << keys_[i];
     }
     events_.Count(rule == MissingRule::kCreate ? "lookup that would create" : "lookup");
   }

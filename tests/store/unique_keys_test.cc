@@ -217,12 +217,13 @@ TEST_F(ShardGroupsTest, GiveEachDistinctKeyWithItsPositionsInOrder) {
     plan.ForEachShard(batch, [&](const ShardGroup& group) { unique.Find(group); });
     plan.ForEachShard(batch, [&](const ShardGroup& group) {
       const auto expected = PositionsByKey(batch, group);
-      for (const auto& [key, positions] : expected) {
-        for (uint32_t i = 0; i < group.size(); ++i) {
-          if (group.positions[i] != positions.back()) continue;
-          ASSERT_EQ(unique.Next(group, i), UniqueKeys::kEnd);
-        }
+      std::set<uint32_t> last;
+      for (const auto& [key, positions] : expected) last.insert(positions.back());
+      for (uint32_t i = 0; i < group.size(); ++i) {
+        if (last.erase(group.positions[i]) == 0) continue;
+        ASSERT_EQ(unique.Next(group, i), UniqueKeys::kEnd);
       }
+      ASSERT_TRUE(last.empty());
       ASSERT_NO_FATAL_FAILURE(ExpectUnique(&unique, batch, group, expected));
     });
   }

@@ -16,6 +16,7 @@
 #include "store/store.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
+#include "tests/support/row_values.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
@@ -115,7 +116,7 @@ TEST(WriteScope, PositionsOfAKeyActInOrderWhereTheirRowIsInTheLog) {
     std::vector<float> last(kKeys, 0.0f);
     for (size_t i = 0; i < keys.size(); ++i) {
       last[keys[i]] = static_cast<float>(i + 1);
-      std::fill_n(values.begin() + static_cast<ptrdiff_t>(i * kDim), kDim, last[keys[i]]);
+      FillRow(&values, i, kDim, last[keys[i]]);
     }
     ASSERT_TRUE(Upsert(table, keys, RowsOf(values, kDim), {}).ok());
     ASSERT_TRUE(Lookup(table, keys, MissingRule::kSkip, RowsIn(&values, kDim), {}).ok());

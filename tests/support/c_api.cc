@@ -28,7 +28,9 @@ std::string TwoCalls(const Call& call) {
 
 std::string CompareScan(embank_table* table, const oracle::Table& oracle) {
   uint64_t row_bytes = oracle.row_bytes();
-  ScanResult scan = ScanAll(table, row_bytes, std::max<uint64_t>(1, kCompareBytes / row_bytes));
+  // Space for all of them and one more: zeros for 4 MiB cost more than to compare a few rows.
+  uint64_t cap = std::min<uint64_t>(kCompareBytes / row_bytes, oracle.rows().size() + 1);
+  ScanResult scan = ScanAll(table, row_bytes, std::max<uint64_t>(1, cap));
   if (scan.status != EMBANK_OK) return std::string("scan: ") + embank_last_error();
   std::unordered_set<uint64_t> seen;
   for (size_t i = 0; i < scan.keys.size(); ++i) {

@@ -159,10 +159,11 @@ class IndexWorld {
     for (size_t i = 0; i < buckets.size(); ++i) {
       ASSERT_FALSE(Bucket::IsBeingWritten(buckets[i]->Head()));
       ASSERT_EQ(Bucket::Passed(buckets[i]->Head()), passed[i]) << "bucket " << i;
+      uint32_t empty = 0;
       for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
-        const bool empty = (Bucket::EmptySlots(buckets[i]->Head()) >> slot & 1) != 0;
-        ASSERT_EQ(empty, buckets[i]->Entry(slot) == kEmptyEntry) << "bucket " << i;
+        if (buckets[i]->Entry(slot) == kEmptyEntry) empty |= 1u << slot;
       }
+      ASSERT_EQ(Bucket::EmptySlots(buckets[i]->Head()), empty) << "bucket " << i;
     }
   }
   // The largest displacement of a shard's rows.

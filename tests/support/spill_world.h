@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "store/store.h"
 #include "tests/support/hbm_tier.h"
 #include "tests/support/pmem_tier.h"
+#include "tests/support/row_values.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/small_log.h"
 #include "tests/support/store_world.h"
@@ -138,8 +138,7 @@ class SpillWorld {
 inline std::vector<float> RowsOfKeys(const std::vector<Key>& keys, float factor) {
   std::vector<float> rows(keys.size() * kDim);
   for (size_t i = 0; i < keys.size(); ++i) {
-    std::fill_n(rows.begin() + static_cast<ptrdiff_t>(i * kDim), kDim,
-                factor * static_cast<float>(keys[i]));
+    FillRow(&rows, i, kDim, factor * static_cast<float>(keys[i]));
   }
   return rows;
 }

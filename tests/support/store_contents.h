@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "store/batch/write.h"
 #include "store/scan/scan.h"
 #include "store/store.h"
+#include "tests/support/row_values.h"
 #include "tests/support/spill_world.h"
 
 namespace embank::test {
@@ -49,9 +49,8 @@ inline StatusOr<Rows> ReadAll(Table* table) {
     if (!count.ok()) return count.status();
     if (*count == 0) break;
     for (uint64_t i = 0; i < *count; ++i) {
-      const auto row = values.begin() + static_cast<ptrdiff_t>(i * kDim);
-      if (std::count(row, row + kDim, *row) != kDim) return InternalError("a torn row");
-      if (!rows.emplace(keys[i], *row).second) return InternalError("a row twice");
+      if (!IsWholeRow(values, i, kDim)) return InternalError("a torn row");
+      if (!rows.emplace(keys[i], values[i * kDim]).second) return InternalError("a row twice");
     }
   }
   if (table->rows() != rows.size()) return InternalError("a wrong count of rows");
@@ -71,10 +70,10 @@ inline StatusOr<Tables> ReadAll(Store* store) {
 // Reads rows by key, too, which checks parts of the index that a scan does not use.
 inline void ExpectRows(Table* table, const Rows& expected) {
   std::vector<Key> keys;
-  std::vector<float> values;
+  std::vector<float> values(expected.size() * kDim);
   for (const auto& [key, value] : expected) {
+    FillRow(&values, keys.size(), kDim, value);
     keys.push_back(key);
-    values.insert(values.end(), kDim, value);
   }
   std::vector<float> found(values.size(), -1.0f);
   const Status status = Lookup(table, keys, MissingRule::kZero, RowsIn(&found, kDim), {});

@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/threads/mutex.h"
 #include "store/batch/lookup.h"
 #include "train/batch_ahead.h"
 #include "train/generator/click_generator.h"
@@ -20,15 +22,21 @@
 
 namespace embank::test {
 
+// From their beginning. They take long to make, and hardly anything to copy.
 inline std::unique_ptr<ClickGenerator> Data(uint64_t samples) {
-  ClickGeneratorOptions options;
-  options.samples = samples;
-  auto data = ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", {.divisor = 2000}), options,
-                                     nullptr);
-  return *std::move(data);
+  static Mutex mutex;
+  static std::map<uint64_t, std::unique_ptr<const ClickGenerator>> made;
+  MutexLock lock(&mutex);
+  std::unique_ptr<const ClickGenerator>& data = made[samples];
+  if (data == nullptr) {
+    ClickGeneratorOptions options;
+    options.samples = samples;
+    data = *ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", {.divisor = 2000}), options,
+                                   nullptr);
+  }
+  return std::make_unique<ClickGenerator>(*data);
 }
 
-// Those of these data, which take long to make.
 inline const ClickColumns& DataColumns() {
   static const ClickColumns columns = Data(1)->columns();
   return columns;
