@@ -165,7 +165,8 @@ Status Store::MakeLogs(const OpenedManifests& manifests) {
   ssd.store_id = store_id;
   ssd.ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
   ssd.read_only = options_.read_only;
-  ssd.first_segment_id = std::max(listing.next_segment_id, manifests.next_segment_id());
+  ssd.first_segment_id =
+      std::max(listing.next_segment_ids[Tier::kSsd], manifests.next_segment_id(Tier::kSsd));
   ssd.first_sequence = manifests.next_sequence();
   const auto make = [&](FileSystem* files, const RowLogOptions& options) {
     return RowLog::Create(files, environment_.memory, &budget_, environment_.executor.get(),
@@ -178,8 +179,9 @@ Status Store::MakeLogs(const OpenedManifests& manifests) {
     pmem.directory = directory->files();
     pmem.store_id = store_id;
     // An export or a repair has segments with numbers of PMem on the SSD.
-    pmem.first_segment_id = std::max({directory->next_segment_id(), listing.next_pmem_segment_id,
-                                      manifests.next_pmem_segment_id()});
+    pmem.first_segment_id =
+        std::max({directory->next_segment_id(), listing.next_segment_ids[Tier::kPmem],
+                  manifests.next_segment_id(Tier::kPmem)});
     pmem.first_sequence = manifests.next_sequence();
     EMBANK_ASSIGN_OR_RETURN(pmem_log, make(directory->file_system(), pmem));
   }

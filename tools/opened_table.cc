@@ -15,8 +15,10 @@ namespace {
 StoreOptions OptionsOf(const TableCommand& command, const Manifest& manifest) {
   StoreOptions options = {.seed = manifest.seed, .path = command.directory, .may_create = false};
   options.pmem_path = command.pmem_path;
-  const bool has_pmem = std::ranges::any_of(manifest.segments, &SegmentRows::IsInPmem);
-  if (has_pmem && options.pmem_path.empty()) options.pmem_path = manifest.pmem_path;
+  const bool has_pmem = !std::ranges::all_of(manifest.segments, &SegmentRows::IsInStoreDirectory);
+  if (has_pmem && options.pmem_path.empty()) {
+    options.pmem_path = manifest.directories[Tier::kPmem].path;
+  }
   if (!options.pmem_path.empty()) options.pmem_bytes = kPmemBytesMin;
   return options;
 }
@@ -52,7 +54,7 @@ StatusOr<std::unique_ptr<Store>> OpenToChange(FileSystem* files, const TableComm
   if (!options.pmem_path.empty()) {
     // The limit is an option of each open. PMem keeps what it has, and new rows go to the SSD.
     EMBANK_ASSIGN_OR_RETURN(const Survey survey, SurveyStore(files, command.directory));
-    options.pmem_bytes = std::max(kPmemBytesMin, survey.pmem_bytes);
+    options.pmem_bytes = std::max(kPmemBytesMin, survey.taken_bytes[Tier::kPmem]);
   }
   StatusOr<std::unique_ptr<Store>> store = Store::Open(options, {});
   // A full disk is RESOURCE_EXHAUSTED, too, and no matter of this option.

@@ -45,9 +45,9 @@ std::string StatText(const Survey& survey) {
   std::string text =
       StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint, "\n",
              tables.Text(), kStatColumns, classes.Text(), kClassColumns, "on disk ",
-             BytesText(survey.disk_bytes), ", in PMem ", BytesText(survey.pmem_bytes), ", kept ",
-             BytesText(survey.kept_bytes), "; an export would copy ",
-             BytesText(survey.export_bytes), "\n", kSpaceLines);
+             BytesText(survey.taken_bytes[Tier::kSsd]), ", in PMem ",
+             BytesText(survey.taken_bytes[Tier::kPmem]), ", kept ", BytesText(survey.kept_bytes),
+             "; an export would copy ", BytesText(survey.export_bytes), "\n", kSpaceLines);
   if (survey.unknown_rows > 0) {
     StrAppend(&text, survey.unknown_rows,
               " more rows in segments that do not say whose they are: embank verify\n");
@@ -61,13 +61,13 @@ std::string StatText(const Survey& survey) {
 }
 
 std::string StatJson(const Survey& survey) {
-  std::string json =
-      StrCat("{\"directory\":", JsonString(survey.directory),
-             ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
-             ",\"unknown_rows\":", survey.unknown_rows, ",\"rows_lost\":", survey.rows_lost,
-             ",\"disk_bytes\":", survey.disk_bytes, ",\"pmem_bytes\":", survey.pmem_bytes,
-             ",\"kept_bytes\":", survey.kept_bytes, ",\"export_bytes\":", survey.export_bytes,
-             ",\"tables\":[");
+  std::string json = StrCat(
+      "{\"directory\":", JsonString(survey.directory),
+      ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
+      ",\"unknown_rows\":", survey.unknown_rows, ",\"rows_lost\":", survey.rows_lost,
+      ",\"disk_bytes\":", survey.taken_bytes[Tier::kSsd],
+      ",\"pmem_bytes\":", survey.taken_bytes[Tier::kPmem], ",\"kept_bytes\":", survey.kept_bytes,
+      ",\"export_bytes\":", survey.export_bytes, ",\"tables\":[");
   const char* comma = "";
   for (const SurveyedTable& table : survey.tables) {
     StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),

@@ -44,7 +44,7 @@ StatusOr<TrainedModel> ReadTrainedModel(const std::string& path) {
   model.text.options.store.seed = manifest.seed;
   model.text.options.store.path = path;
   model.store_id = manifest.store_id;
-  model.pmem_path = manifest.pmem_path;
+  model.pmem_path = manifest.directories[Tier::kPmem].path;
   return model;
 }
 

@@ -28,6 +28,30 @@ StatusOr<std::vector<std::string>> NamesIn(FileSystem* files, const std::string&
 
 }  // namespace
 
+bool RemoveUnneeded(Directory* directory, const std::string& name) {
+  const Status status = directory->Remove(name);
+  if (status.ok() || IsNotFound(status)) return true;
+  Log(LogLevel::kWarning, StrCat("a file that is not needed stays: ", status.ToString()));
+  return false;
+}
+
+Status NoteCompleted(Directory* directory, uint32_t checkpoint, std::set<uint32_t>* completed) {
+  if (completed->size() == 1 && completed->count(checkpoint) == 1) return OkStatus();
+  const std::string name = CompletedName(checkpoint);
+  Status marked = NotFoundError("there is no mark yet");
+  if (!completed->empty() && completed->count(checkpoint) == 0) {
+    marked = directory->Rename(CompletedName(*completed->rbegin()), name);
+    if (marked.ok()) completed->erase(std::prev(completed->end()));
+  }
+  if (IsNotFound(marked)) marked = MakeMark(directory, name);
+  if (!marked.ok() && !IsAlreadyExists(marked)) return marked;
+  for (const uint32_t other : *completed) {
+    if (other != checkpoint) RemoveUnneeded(directory, CompletedName(other));
+  }
+  *completed = {checkpoint};
+  return OkStatus();
+}
+
 StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSystem* files,
                                                                          const std::string& path,
                                                                          bool may_create) {
@@ -228,39 +252,19 @@ Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   listing_.checkpoints.push_back(manifest.checkpoint);
   // The manifest is there; files that could not be removed are tried again by the next checkpoint.
   try {
-    MarkCompleted(manifest.checkpoint);
+    // Only for a manifest that this object has made durable: one that was found may be gone after a
+    // crash. Without the mark the checkpoint is whole.
+    const Status marked = NoteCompleted(directory_.get(), manifest.checkpoint, &listing_.completed);
+    if (!marked.ok()) {
+      Log(LogLevel::kWarning, StrCat("a loss of checkpoint ", manifest.checkpoint,
+                                     " would not be noticed: ", marked.ToString()));
+    }
     KeepOnly(needed);
   } catch (const std::bad_alloc&) {
   }
   // The sync may have dropped names that a later sync would have to make durable.
   doubt_ = directory_->Sync();
   return OkStatus();
-}
-
-// Only for a checkpoint whose manifest this object has made durable under its name: one that was
-// found may be gone after a crash. Without the mark the checkpoint is whole, but its loss would not
-// be noticed.
-void CheckpointDirectory::MarkCompleted(uint32_t checkpoint) {
-  std::set<uint32_t>& completed = listing_.completed;
-  if (completed.size() == 1 && completed.count(checkpoint) == 1) return;
-  const std::string name = CompletedName(checkpoint);
-  Status marked = NotFoundError("there is no mark yet");
-  if (!completed.empty() && completed.count(checkpoint) == 0) {
-    marked = directory_->Rename(CompletedName(*completed.rbegin()), name);
-    if (marked.ok()) completed.erase(std::prev(completed.end()));
-  }
-  if (IsNotFound(marked)) {
-    marked = MakeMark(directory_.get(), name);
-  }
-  if (!marked.ok() && !IsAlreadyExists(marked)) {
-    Log(LogLevel::kWarning,
-        StrCat("a loss of checkpoint ", checkpoint, " would not be noticed: ", marked.ToString()));
-    return;
-  }
-  for (const uint32_t other : completed) {
-    if (other != checkpoint) Remove(CompletedName(other));
-  }
-  completed = {checkpoint};
 }
 
 uint64_t CheckpointDirectory::HeatBytes() const {
@@ -282,15 +286,6 @@ void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints)
     std::erase_if(listing_.heats, [&](const auto& heat) { return !is_kept(heat.first); });
   } catch (const std::bad_alloc&) {
   }
-}
-
-Status CheckpointDirectory::AddPmem(uint64_t pmem_id) {
-  Status made = MakeMark(directory_.get(), PmemName(pmem_id));
-  // A crash before the PMem directory had its id may have left the name.
-  if (!made.ok() && !IsAlreadyExists(made)) return made;
-  EMBANK_RETURN_IF_ERROR(directory_->Sync());
-  listing_.pmem_ids.insert(pmem_id);
-  return OkStatus();
 }
 
 void CheckpointDirectory::KeepOnly(const std::set<uint32_t>& checkpoints) {
@@ -321,14 +316,6 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
   listing_.drafts.clear();
 }
 
-void CheckpointDirectory::RemovePmem(uint64_t pmem_id) {
-  CatchNoMemory([&] {
-    Remove(PmemName(pmem_id));
-    return OkStatus();
-  }).IgnoreError();
-  listing_.pmem_ids.erase(pmem_id);
-}
-
 // The listing of the opening lacks files that Keep made before memory was short.
 void CheckpointDirectory::Abandon() {
   const auto remove_checkpoints = [this]() -> Status {
@@ -340,13 +327,6 @@ void CheckpointDirectory::Abandon() {
   if (is_new_) CatchNoMemory(remove_checkpoints).IgnoreError();
   lock_.RemoveMade();
   if (is_made_) CatchNoMemory([this] { return directory_->RemoveItself(); }).IgnoreError();
-}
-
-// It belongs to no checkpoint: that it stays is worth a warning, no more.
-void CheckpointDirectory::Remove(const std::string& name) {
-  const Status status = directory_->Remove(name);
-  if (status.ok() || IsNotFound(status)) return;
-  Log(LogLevel::kWarning, StrCat("a file that is not needed stays: ", status.ToString()));
 }
 
 }  // namespace embank

@@ -26,6 +26,14 @@ struct KeptCheckpoint {
   StatusOr<Manifest> manifest;
 };
 
+// Removes a file that no checkpoint has. False: it stays, and takes space, which is worth a warning
+// alone. Throws std::bad_alloc.
+bool RemoveUnneeded(Directory* directory, const std::string& name);
+// Notes in a directory, whose marks are `completed`, that a checkpoint was completed, and removes
+// its older marks. Without a sync. The statuses of files: there is no new mark. Throws
+// std::bad_alloc.
+Status NoteCompleted(Directory* directory, uint32_t checkpoint, std::set<uint32_t>* completed);
+
 // One thread at a time.
 class CheckpointDirectory {
  public:
@@ -100,12 +108,6 @@ class CheckpointDirectory {
   // or may have one.
   void KeepHeatOf(const std::multiset<uint32_t>& checkpoints);
 
-  // Notes durably that the PMem directory with this id is the store's. The statuses of files.
-  // Throws std::bad_alloc.
-  Status AddPmem(uint64_t pmem_id);
-  // Undoes AddPmem, as far as memory allows.
-  void RemovePmem(uint64_t pmem_id);
-
   // Removes manifests, segments and heat files that belong to none of these, and unfinished files
   // of a crash.
   void RemoveOrphans(std::span<const Manifest> kept);
@@ -123,10 +125,9 @@ class CheckpointDirectory {
   Status LockToRead(const char* argument);
   Status ListFiles();
   Status LoadMissing(uint32_t checkpoint) const;
-  void MarkCompleted(uint32_t checkpoint);
   std::string PathOf(const std::string& name) const { return directory_->PathOf(name); }
   void KeepOnly(const std::set<uint32_t>& checkpoints);
-  void Remove(const std::string& name);
+  void Remove(const std::string& name) { RemoveUnneeded(directory_.get(), name); }
 
   const std::unique_ptr<Directory> directory_;
   StoreLock lock_;

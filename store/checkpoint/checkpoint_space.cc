@@ -37,11 +37,11 @@ Status CheckpointSpace::ReserveForTable(Manifest tables, ManifestTable table) {
   // If no row of it would ever fit, no checkpoint helps.
   if (options_.ssd_bytes != 0 &&
       !HasSpaceForRows(tables, options_.ssd_bytes, logs_->lowest().options().segment_bytes,
-                       kBlobBytes + PmemBytesMax(tables))) {
+                       kBlobBytes + OtherLogsBytesMax(tables))) {
     return ResourceExhaustedError(StrCat(
         "ssd_bytes is ", options_.ssd_bytes, "; for a row of each of its tables, with table \"",
         tables.tables.back().name, "\", the store needs at least ",
-        LeastSsdBytes(tables, options_, segment_bytes_, kBlobBytes + PmemBytesMax(tables))));
+        LeastSsdBytes(tables, options_, segment_bytes_, kBlobBytes + OtherLogsBytesMax(tables))));
   }
   if (Reserve(tables, blob_bytes_, /*must=*/false)) return OkStatus();
   return ResourceExhaustedError(StrCat("a table more has no space in a checkpoint; ",
@@ -61,13 +61,17 @@ bool CheckpointSpace::ReserveForHeat(const Manifest& tables, uint64_t bytes, boo
   return false;
 }
 
-// Each manifest names the segments in PMem, too.
-uint64_t CheckpointSpace::PmemBytesMax(const Manifest& tables) const {
-  if (logs_->pmem() == nullptr) return 0;
-  const RowLogOptions& pmem = logs_->pmem()->options();
-  return ManifestBytesMax(tables, pmem.ssd_bytes,
-                          std::min(pmem.segment_bytes_min, pmem.segment_bytes), pmem.segment_bytes,
-                          0);
+// Each manifest names the segments of all logs.
+uint64_t CheckpointSpace::OtherLogsBytesMax(const Manifest& tables) const {
+  uint64_t bytes = 0;
+  for (const RowLog* const log : logs_->all()) {
+    if (log == &logs_->lowest()) continue;
+    const RowLogOptions& of = log->options();
+    bytes +=
+        ManifestBytesMax(tables, of.ssd_bytes, std::min(of.segment_bytes_min, of.segment_bytes),
+                         of.segment_bytes, 0);
+  }
+  return bytes;
 }
 
 bool CheckpointSpace::Reserve(const Manifest& tables, uint64_t blob_bytes, bool must) {
@@ -75,7 +79,7 @@ bool CheckpointSpace::Reserve(const Manifest& tables, uint64_t blob_bytes, bool 
   const uint64_t blob_bytes_min = std::max(blob_bytes, kBlobBytes);
   const uint64_t bytes =
       ManifestsBytesMax(tables, options_.ssd_bytes, logs_->lowest().options().segment_bytes,
-                        blob_bytes_min + PmemBytesMax(tables)) +
+                        blob_bytes_min + OtherLogsBytesMax(tables)) +
       heat_bytes_;
   if (!logs_->lowest().space().ReserveMetadata(bytes, must)) return false;
   blob_bytes_ = blob_bytes_min;

@@ -42,7 +42,7 @@ class CheckpointSpace {
   bool ReserveForHeat(const Manifest& tables, uint64_t bytes, bool must);
 
  private:
-  uint64_t PmemBytesMax(const Manifest& tables) const;
+  uint64_t OtherLogsBytesMax(const Manifest& tables) const;
   bool Reserve(const Manifest& tables, uint64_t blob_bytes, bool must);
 
   const StoreOptions& options_;

@@ -200,8 +200,6 @@ Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
     TellLost(lost_rows);
     manifest->rows_lost = rows_lost_before_ + lost_rows;
     DescribeSegments(manifest);
-    EMBANK_CHECK(manifest->next_segment_id >= last_.next_segment_id);
-    EMBANK_CHECK(manifest->next_pmem_segment_id >= last_.next_pmem_segment_id);
     EMBANK_CHECK(manifest->next_sequence >= last_.next_sequence);
     return parts_.directory->Keep(*manifest, in_doubt);
   } catch (const std::bad_alloc&) {
@@ -217,19 +215,18 @@ void Checkpoints::TellLost(uint64_t lost_rows) const {
                                "checkpoint any more"));
 }
 
-// The numbers from which on segments and records are new, and where PMem is.
+// The numbers from which on segments and records are new, and where PMem is. A store without PMem
+// may have had some.
 void Checkpoints::DescribeSegments(Manifest* manifest) const {
-  RowLogs* const logs = parts_.flush_pass.logs;
-  manifest->next_segment_id = logs->lowest().segments().next_segment_id();
-  manifest->next_sequence = logs->lowest().appender().next_sequence();
-  manifest->next_pmem_segment_id = last_.next_pmem_segment_id;
+  manifest->next_segment_ids = last_.next_segment_ids;
+  for (RowLog* const log : parts_.flush_pass.logs->all()) {
+    uint64_t& next = manifest->next_segment_ids[log->options().tier];
+    EMBANK_CHECK(log->segments().next_segment_id() >= next);
+    next = log->segments().next_segment_id();
+    manifest->next_sequence = std::max(manifest->next_sequence, log->appender().next_sequence());
+  }
   if (parts_.pmem == nullptr) return;
-  const RowLog& pmem = *logs->pmem();
-  manifest->next_pmem_segment_id = pmem.segments().next_segment_id();
-  manifest->next_sequence =
-      std::max(manifest->next_sequence, logs->pmem()->appender().next_sequence());
-  manifest->pmem_path = parts_.pmem->path();
-  manifest->pmem_id = parts_.pmem->id();
+  manifest->directories[Tier::kPmem] = {parts_.pmem->path(), parts_.pmem->id()};
 }
 
 // Gives up what neither the kept checkpoints have nor those that are being exported.
@@ -261,13 +258,13 @@ Status Checkpoints::Export(const std::string& directory, ExportProgress progress
   try {
     EMBANK_ASSIGN_OR_RETURN(Manifest manifest, BeginExport());
     const uint32_t checkpoint = manifest.checkpoint;
+    ExportParts parts = {.files = parts_.files, .memory = parts_.memory, .sources = {}};
+    for (const RowLog* const log : parts_.flush_pass.logs->all()) {
+      parts.sources[log->options().tier] = log->options().directory;
+    }
     Status status;
     try {
-      status = ExportCheckpoint({.files = parts_.files,
-                                 .memory = parts_.memory,
-                                 .source = parts_.directory->files(),
-                                 .pmem = parts_.pmem == nullptr ? nullptr : parts_.pmem->files()},
-                                std::move(manifest), directory, progress);
+      status = ExportCheckpoint(parts, std::move(manifest), directory, progress);
     } catch (const std::bad_alloc&) {
       status = NoMemory();
     }

@@ -91,8 +91,7 @@ class Export {
     // No manifest may outlive a crash without its segments.
     EMBANK_RETURN_IF_ERROR(target_->files()->Sync());
     manifest_.previous = manifest_.checkpoint;
-    manifest_.pmem_path.clear();
-    manifest_.pmem_id = 0;
+    manifest_.directories = {};
     return target_->Keep(manifest_, in_doubt);
   }
 
@@ -121,11 +120,11 @@ class Export {
 
   Status AddSegment(SegmentRows* rows) {
     const std::string name = SegmentName(rows->header.segment_id);
-    Directory* const directory = rows->IsInPmem() ? parts_.pmem : parts_.source;
-    rows->tier = Tier::kSsd;
+    const bool is_shared = rows->IsInStoreDirectory();
+    Directory* const directory = parts_.sources[std::exchange(rows->tier, Tier::kSsd)];
     if (!IsFinished(*rows)) return CopyLiving(directory, name, rows);
     const uint64_t bytes = rows->header.segment_bytes;
-    return directory == parts_.source ? Share(name, bytes) : Copy(directory, name, bytes);
+    return is_shared ? Share(name, bytes) : Copy(directory, name, bytes);
   }
 
   // The store that opens the export ends no segment of another store.
@@ -157,9 +156,10 @@ class Export {
   }
 
   Status Share(const std::string& name, uint64_t bytes) {
-    const Status linked = parts_.source->Link(name, target_->files(), name);
-    if (IsNotFound(linked)) return Lost(parts_.source->PathOf(name), "missing");
-    if (IsUnimplemented(linked)) return Copy(parts_.source, name, bytes);
+    Directory* const source = parts_.sources[Tier::kSsd];
+    const Status linked = source->Link(name, target_->files(), name);
+    if (IsNotFound(linked)) return Lost(source->PathOf(name), "missing");
+    if (IsUnimplemented(linked)) return Copy(source, name, bytes);
     EMBANK_RETURN_IF_ERROR(linked);
     made_.push_back(name);
     return CountDone(bytes);
@@ -220,7 +220,7 @@ class Export {
 }  // namespace
 
 uint64_t BytesToCopy(const SegmentRows& rows) {
-  return IsFinished(rows) && !rows.IsInPmem() ? 0 : BytesOf(rows);
+  return IsFinished(rows) && rows.IsInStoreDirectory() ? 0 : BytesOf(rows);
 }
 
 Status ExportCheckpoint(const ExportParts& parts, Manifest checkpoint, const std::string& directory,

@@ -40,9 +40,8 @@ using ExportProgress = FunctionRef<bool(uint64_t done, uint64_t total)>;
 // The parts that an export uses; all of them outlive it.
 struct ExportParts {
   FileSystem* files;
-  MemorySource* memory;       // of a copy's buffers, 2 MiB or two footers, which are in no budget
-  Directory* source;          // of the store
-  Directory* pmem = nullptr;  // of its PMem; nullptr: it has none
+  MemorySource* memory;        // of a copy's buffers, 2 MiB or two footers, which are in no budget
+  ByTier<Directory*> sources;  // of the segments of each log; the SSD's is the store's
 };
 
 // Returns the bytes of a segment's file that an export copies: 0 if it gives it a second name,

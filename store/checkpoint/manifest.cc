@@ -268,8 +268,8 @@ Status CheckClosed(const Manifest& manifest) {
     const bool is_new = ids.insert(table.id).second && names.insert(table.name).second;
     if (!is_new) return DataLossError("duplicate table id or name");
   }
-  if (manifest.next_segment_id > kPmemSegmentIdMin ||
-      manifest.next_pmem_segment_id < kPmemSegmentIdMin) {
+  if (manifest.next_segment_ids[Tier::kSsd] > kPmemSegmentIdMin ||
+      manifest.next_segment_ids[Tier::kPmem] < kPmemSegmentIdMin) {
     return DataLossError("next segment id out of range");
   }
   std::set<uint64_t> segments;
@@ -279,9 +279,9 @@ Status CheckClosed(const Manifest& manifest) {
         header.row_class < manifest.row_classes.size() &&
         header.record_bytes == RecordBytesOf(manifest.row_classes[header.row_class].slot_bytes);
     const bool is_new = segments.insert(header.segment_id).second;
-    const bool is_pmems = header.segment_id >= kPmemSegmentIdMin;
-    const uint64_t next = is_pmems ? manifest.next_pmem_segment_id : manifest.next_segment_id;
-    const bool has_number = header.segment_id < next && (is_pmems || !rows.IsInPmem());
+    const Tier numbered = NumberedIn(header.segment_id);
+    const bool has_number = header.segment_id < manifest.next_segment_ids[numbered] &&
+                            (numbered == rows.tier || rows.IsInStoreDirectory());
     const char* const wrong = !has_class    ? "unknown row class or wrong record size"
                               : !is_new     ? "duplicate segment id"
                               : !has_number ? "segment id out of range"
@@ -311,12 +311,12 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
   manifest.previous = reader->Get<uint32_t>();
   manifest.store_id = reader->Get<uint64_t>();
   manifest.seed = reader->Get<uint64_t>();
-  manifest.next_segment_id = reader->Get<uint64_t>();
+  manifest.next_segment_ids[Tier::kSsd] = reader->Get<uint64_t>();
   manifest.next_sequence = reader->Get<uint64_t>();
   if (version >= kPmemVersion) {
-    manifest.next_pmem_segment_id = reader->Get<uint64_t>();
+    manifest.next_segment_ids[Tier::kPmem] = reader->Get<uint64_t>();
     const std::vector<char> path = reader->GetAll<char>(reader->Get<uint32_t>());
-    manifest.pmem_path.assign(path.begin(), path.end());
+    manifest.directories[Tier::kPmem].path.assign(path.begin(), path.end());
   }
   if (version >= kTimeVersion) manifest.unix_ns = reader->Get<int64_t>();
   const auto classes = reader->Get<uint32_t>();
@@ -344,7 +344,7 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
     return DataLossError("invalid size of the heat sketch");
   }
   if (version >= kTimeVersion) {
-    manifest.pmem_id = reader->Get<uint64_t>();
+    manifest.directories[Tier::kPmem].id = reader->Get<uint64_t>();
     manifest.rows_lost = reader->Get<uint64_t>();
   }
   manifest.blob = reader->GetAll<std::byte>(reader->Get<uint64_t>());
@@ -379,7 +379,16 @@ uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t s
          unfinished_slots * (sizeof(Key) + sizeof(TableId));
 }
 
+std::vector<std::string> OtherPathsOf(const Manifest& manifest) {
+  std::vector<std::string> paths;
+  for (const LogDirectory& directory : manifest.directories.values) {
+    if (!directory.path.empty()) paths.push_back(directory.path);
+  }
+  return paths;
+}
+
 std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
+  const LogDirectory& pmem = manifest.directories[Tier::kPmem];
   Writer writer;
   writer.Put<uint64_t>(kMagic);
   writer.Put<uint32_t>(kManifestFormatVersion);
@@ -387,11 +396,11 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   writer.Put<uint32_t>(manifest.previous);
   writer.Put<uint64_t>(manifest.store_id);
   writer.Put<uint64_t>(manifest.seed);
-  writer.Put<uint64_t>(manifest.next_segment_id);
+  writer.Put<uint64_t>(manifest.next_segment_ids[Tier::kSsd]);
   writer.Put<uint64_t>(manifest.next_sequence);
-  writer.Put<uint64_t>(manifest.next_pmem_segment_id);
-  writer.Put<uint32_t>(static_cast<uint32_t>(manifest.pmem_path.size()));
-  writer.PutAll(std::span(manifest.pmem_path.data(), manifest.pmem_path.size()));
+  writer.Put<uint64_t>(manifest.next_segment_ids[Tier::kPmem]);
+  writer.Put<uint32_t>(static_cast<uint32_t>(pmem.path.size()));
+  writer.PutAll(std::span(pmem.path.data(), pmem.path.size()));
   writer.Put<int64_t>(manifest.unix_ns);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.row_classes.size()));
   for (const RowClass& row_class : manifest.row_classes) PutClass(row_class, &writer);
@@ -402,7 +411,7 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   writer.Put<uint64_t>(manifest.heat.bytes);
   writer.Put<uint64_t>(manifest.heat.sketch_bytes);
   writer.Put<uint32_t>(manifest.heat.crc);
-  writer.Put<uint64_t>(manifest.pmem_id);
+  writer.Put<uint64_t>(pmem.id);
   writer.Put<uint64_t>(manifest.rows_lost);
   writer.Put<uint64_t>(manifest.blob.size());
   writer.PutAll(std::span(manifest.blob));

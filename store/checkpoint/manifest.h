@@ -37,20 +37,23 @@ struct HeatFile {
   uint32_t crc = 0;           // of all its bytes
 };
 
+// A directory of segments, other than the store's own.
+struct LogDirectory {
+  std::string path;  // absolute; empty: there is none
+  uint64_t id = 0;   // 0: none, or written before version 4
+};
+
 struct Manifest {
   uint64_t store_id = 0;
   uint32_t checkpoint = 0;  // 0: the store has no checkpoint yet
   uint32_t previous = 0;    // the checkpoint that is kept with it; itself: none
   uint64_t seed = 0;
-  uint64_t next_segment_id = 1;  // on the SSD
-  uint64_t next_pmem_segment_id = kPmemSegmentIdMin;
+  ByTier<uint64_t> next_segment_ids = kFirstSegmentIds;
   uint64_t next_sequence = 1;
   std::vector<RowClass> row_classes;  // a class's number is its place
   std::vector<ManifestTable> tables;
   std::vector<SegmentRows> segments;
-  // Where the segments in PMem are, as an absolute path; empty: the store has no PMem.
-  std::string pmem_path;
-  uint64_t pmem_id = 0;  // of that directory; 0: none, or written before version 4
+  ByTier<LogDirectory> directories;  // of the segments that are not in the store's
   // Rows that the store has lost for good, because a repair or an evacuation of PMem could not read
   // them.
   uint64_t rows_lost = 0;
@@ -58,6 +61,10 @@ struct Manifest {
   HeatFile heat;
   std::vector<std::byte> blob;  // the caller's
 };
+
+// The paths of the directories, other than the store's, that have segments of a manifest. Throws
+// std::bad_alloc.
+std::vector<std::string> OtherPathsOf(const Manifest& manifest);
 
 // The most bytes of a manifest of such tables, without segments, when it has some later: in a log
 // of `ssd_bytes`, whose segments have from `segment_bytes_min` to `segment_bytes`, with a blob of

@@ -92,16 +92,10 @@ StatusOr<OpenedManifests> OpenedManifests::Load(CheckpointDirectory* directory,
   return OpenedManifests(std::move(kept), are_all);
 }
 
-uint64_t OpenedManifests::next_segment_id() const {
-  uint64_t next = 1;
+uint64_t OpenedManifests::next_segment_id(Tier tier) const {
+  uint64_t next = kFirstSegmentIds[tier];
   if (Seeded(SeededBug::kNumbersUsedAgain)) return next;
-  for (const Manifest& manifest : kept_) next = std::max(next, manifest.next_segment_id);
-  return next;
-}
-
-uint64_t OpenedManifests::next_pmem_segment_id() const {
-  uint64_t next = kPmemSegmentIdMin;
-  for (const Manifest& manifest : kept_) next = std::max(next, manifest.next_pmem_segment_id);
+  for (const Manifest& manifest : kept_) next = std::max(next, manifest.next_segment_ids[tier]);
   return next;
 }
 

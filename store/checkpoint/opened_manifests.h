@@ -33,10 +33,8 @@ class OpenedManifests {
   // none of them are in no checkpoint.
   bool are_all() const { return are_all_; }
 
-  // Return the first number of segments, on the SSD and in PMem, and of records, that no kept
-  // checkpoint has used.
-  uint64_t next_segment_id() const;
-  uint64_t next_pmem_segment_id() const;
+  // Return the first number of segments of a log, and of records, that no kept checkpoint has used.
+  uint64_t next_segment_id(Tier tier) const;
   uint64_t next_sequence() const;
 
  private:

@@ -1,11 +1,9 @@
 #include "store/checkpoint/pmem_directory.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <filesystem>
 #include <functional>
-#include <iterator>
 #include <new>
 #include <set>
 #include <string_view>
@@ -25,17 +23,18 @@ namespace embank {
 namespace {
 
 uint64_t RowsInPmem(const Manifest& manifest) {
-  std::array<uint64_t, kTiers> rows = {};
+  ByTier<uint64_t> rows;
   for (const SegmentRows& segment : manifest.segments) {
-    uint64_t& of_tier = rows[static_cast<size_t>(segment.tier)];
+    uint64_t& of_tier = rows[segment.tier];
     for (const uint64_t word : segment.bits) of_tier += static_cast<uint64_t>(std::popcount(word));
   }
-  return rows[static_cast<size_t>(Tier::kPmem)];
+  return rows[Tier::kPmem];
 }
 
 Status NeedsPmem(const Manifest& opened, const std::string& what) {
   return FailedPreconditionError(StrCat("pmem_path: ", what, "; ", RowsInPmem(opened),
-                                        " rows of the store are in PMem, in ", opened.pmem_path));
+                                        " rows of the store are in PMem, in ",
+                                        opened.directories[Tier::kPmem].path));
 }
 
 // Names the option in the status of a file. The system also says "no such file" of a missing
@@ -75,7 +74,7 @@ bool TellsNothing(const Status& error) {
 StatusOr<bool> HasSegmentsOf(Directory* pmem, const Manifest& opened) {
   bool has_any = false;
   for (const SegmentRows& rows : opened.segments) {
-    if (!rows.IsInPmem()) continue;
+    if (rows.IsInStoreDirectory()) continue;
     const auto header = HeaderOf(pmem, SegmentName(rows.header.segment_id));
     if (TellsNothing(header.status())) return header.status();
     if (header.ok() ? !(*header == rows.header) : !IsDataLoss(header.status())) return false;
@@ -88,9 +87,10 @@ StatusOr<bool> HasSegmentsOf(Directory* pmem, const Manifest& opened) {
 // Without rows in it only segments that no checkpoint has are at stake.
 StatusOr<bool> IsProven(Directory* pmem, const std::string& path, const StoreListing& found,
                         const Manifest& opened) {
-  if (opened.pmem_id != 0 && found.pmem_ids == std::set<uint64_t>{opened.pmem_id}) return true;
+  const LogDirectory& named = opened.directories[Tier::kPmem];
+  if (named.id != 0 && found.directory_ids == std::set<uint64_t>{named.id}) return true;
   if (RowsInPmem(opened) > 0) return HasSegmentsOf(pmem, opened);
-  if (!found.pmem_ids.empty() || opened.pmem_path != path) return false;
+  if (!found.directory_ids.empty() || named.path != path) return false;
   for (const uint64_t id : found.segments) {
     const auto header = HeaderOf(pmem, SegmentName(id));
     if (TellsNothing(header.status())) return header.status();
@@ -114,22 +114,24 @@ StatusOr<bool> IsProvenByAny(Directory* pmem, const std::string& path, const Sto
 // The id that a directory without a mark had. Older directories of the store may have left marks;
 // a manifest of an older version does not say which is the last.
 uint64_t FormerId(const Manifest& opened, const std::set<uint64_t>& in_store) {
-  if (opened.pmem_id != 0 || in_store.empty()) return opened.pmem_id;
+  const uint64_t named = opened.directories[Tier::kPmem].id;
+  if (named != 0 || in_store.empty()) return named;
   return *in_store.rbegin();
 }
 
 // Names the file that the directory lacks, if there was one.
 std::string MarkToMake(const Manifest& opened, const StoreListing& store) {
-  const uint64_t id = FormerId(opened, store.pmem_ids);
+  const uint64_t id = FormerId(opened, store.directory_ids);
   if (id == 0) return "";
-  return StrCat("; it has no ", PmemName(id), ": if it is the store's, make a file of this name");
+  return StrCat("; it has no ", DirectoryMarkName(id),
+                ": if it is the store's, make a file of this name");
 }
 
 Status CheckMarks(Directory* pmem, const std::string& path, const StoreListing& found,
                   const Manifest& opened, std::span<const Manifest* const> kept,
                   const StoreListing& store, const std::string& store_path) {
-  const std::set<uint64_t>& ids = found.pmem_ids;
-  const auto is_own = [&](uint64_t id) { return store.pmem_ids.count(id) > 0; };
+  const std::set<uint64_t>& ids = found.directory_ids;
+  const auto is_own = [&](uint64_t id) { return store.directory_ids.count(id) > 0; };
   if (!ids.empty() && std::ranges::all_of(ids, is_own)) return OkStatus();
   const StatusOr<bool> is_proven = IsProvenByAny(pmem, path, found, kept);
   if (!is_proven.ok()) {
@@ -140,7 +142,7 @@ Status CheckMarks(Directory* pmem, const std::string& path, const StoreListing& 
   if (!ids.empty()) {
     return InvalidArgumentError(
         StrCat("pmem_path: ", pmem->path(), " is the PMem of another store than ", store_path,
-               ", which has no ", PmemName(*ids.begin()),
+               ", which has no ", DirectoryMarkName(*ids.begin()),
                "; an export and a repaired store need PMem of their own; if it is the PMem of ",
                store_path, ", make a file of this name there"));
   }
@@ -170,7 +172,7 @@ Status CheckIsPmemOf(Directory* pmem, const std::string& path, const Manifest& o
   }
   EMBANK_RETURN_IF_ERROR(CheckMarks(pmem, path, found, opened, kept, store, store_path));
   const uint32_t next = store.next_checkpoint();
-  const bool is_vacant = found.pmem_ids.empty() && found.segments.empty();
+  const bool is_vacant = found.directory_ids.empty() && found.segments.empty();
   if (is_vacant || found.completed.empty() || *found.completed.rbegin() < next) return OkStatus();
   return InvalidArgumentError(StrCat(
       "pmem_path: ", pmem->path(), " is the PMem of checkpoint ", *found.completed.rbegin(), "; ",
@@ -232,7 +234,8 @@ Status PmemDirectory::Take(const StoreOptions& options, const StoreListing& stor
   EMBANK_RETURN_IF_ERROR(check());
   EMBANK_RETURN_IF_ERROR(Lock(options));
   EMBANK_RETURN_IF_ERROR(check());
-  EMBANK_RETURN_IF_ERROR(ListFiles());
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
+  listing_ = StoreListing::Of(names);
   return options.read_only ? OkStatus() : CheckMaps();
 }
 
@@ -276,12 +279,6 @@ Status PmemDirectory::Lock(const StoreOptions& options) {
   return lock_->LockToChange(/*may_make_file=*/true, "pmem_path");
 }
 
-Status PmemDirectory::ListFiles() {
-  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
-  listing_ = StoreListing::Of(names);
-  return OkStatus();
-}
-
 // A full device is no reason to refuse the rows that are there: new ones go to the SSD.
 Status PmemDirectory::CheckMaps() {
   if (own_files_ == nullptr) return OkStatus();
@@ -295,8 +292,8 @@ Status PmemDirectory::CheckMaps() {
 // before the first segment is.
 Status PmemDirectory::MakeMarks(CheckpointDirectory* store, const Manifest& opened,
                                 uint64_t now_ns) {
-  const std::set<uint64_t> in_store = store->listing().pmem_ids;
-  std::set<uint64_t> ids = listing_.pmem_ids;
+  const std::set<uint64_t> in_store = store->listing().directory_ids;
+  std::set<uint64_t> ids = listing_.directory_ids;
   const bool has_own = !ids.empty();
   if (!has_own) {
     const uint64_t where = std::hash<std::string>()(path_);
@@ -307,28 +304,37 @@ Status PmemDirectory::MakeMarks(CheckpointDirectory* store, const Manifest& open
   for (const uint64_t id : ids) {
     if (in_store.count(id) > 0) continue;
     marked_in_store_.insert(id);  // a mark that fails may be there all the same
-    EMBANK_RETURN_IF_ERROR(store->AddPmem(id));
-    if (has_own) Log(LogLevel::kWarning, StrCat(PmemName(id), " was missing, and is made again"));
+    Status made = MakeMark(store->files(), DirectoryMarkName(id));
+    // A crash before this directory had its id may have left the name.
+    if (!made.ok() && !IsAlreadyExists(made)) return made;
+    EMBANK_RETURN_IF_ERROR(store->files()->Sync());
+    if (has_own)
+      Log(LogLevel::kWarning, StrCat(DirectoryMarkName(id), " was missing, and is made again"));
   }
   return has_own ? OkStatus() : OfPmemPath(MakeOwnMark(*ids.begin()));
 }
 
 Status PmemDirectory::MakeOwnMark(uint64_t id) {
   marked_here_.insert(id);
-  EMBANK_RETURN_IF_ERROR(MakeMark(directory_.get(), PmemName(id)));
+  EMBANK_RETURN_IF_ERROR(MakeMark(directory_.get(), DirectoryMarkName(id)));
   EMBANK_RETURN_IF_ERROR(directory_->Sync());
   EMBANK_RETURN_IF_ERROR(directory_->SyncName());
-  listing_.pmem_ids.insert(id);
+  listing_.directory_ids.insert(id);
   return OkStatus();
 }
 
 // Where a mark stays here, the store keeps its own: the directory would be another store's.
 void PmemDirectory::Abandon(CheckpointDirectory* store) {
   for (const uint64_t id : marked_here_) {
-    const Status removed = CatchNoMemory([&] { return directory_->Remove(PmemName(id)); });
+    const Status removed = CatchNoMemory([&] { return directory_->Remove(DirectoryMarkName(id)); });
     if (!removed.ok() && !IsNotFound(removed)) marked_in_store_.erase(id);
   }
-  for (const uint64_t id : marked_in_store_) store->RemovePmem(id);
+  for (const uint64_t id : marked_in_store_) {
+    CatchNoMemory([&] {
+      RemoveUnneeded(store->files(), DirectoryMarkName(id));
+      return OkStatus();
+    }).IgnoreError();
+  }
   if (directory_ == nullptr) return;
   if (lock_ != nullptr) lock_->RemoveMade();
   if (is_made_) CatchNoMemory([this] { return directory_->RemoveItself(); }).IgnoreError();
@@ -367,7 +373,7 @@ uint64_t PmemDirectory::RemoveOrphans(std::span<const Manifest> kept, bool may_r
   for (const Manifest& manifest : kept) manifests.push_back(&manifest);
   uint64_t stay_bytes = 0;
   for (const std::string& name : listing_.SegmentsBeside(manifests, Tier::kPmem)) {
-    if (may_remove && Remove(name)) continue;
+    if (may_remove && RemoveUnneeded(directory_.get(), name)) continue;
     const auto file = directory_->Open(name, FileAccess::kRead, FileCaching::kCached);
     const StatusOr<uint64_t> bytes = file.ok() ? (*file)->SizeBytes() : 0;
     stay_bytes += bytes.ok() ? *bytes : 0;
@@ -379,34 +385,13 @@ uint64_t PmemDirectory::RemoveOrphans(std::span<const Manifest> kept, bool may_r
 // The mark comes after the manifest, and without a sync: a crash may leave an older one, which
 // refuses fewer copies.
 void PmemDirectory::MarkCompleted(uint32_t checkpoint) {
-  std::set<uint32_t>& completed = listing_.completed;
   try {
-    const std::string name = CompletedName(checkpoint);
-    Status marked = NotFoundError("there is no mark yet");
-    if (!completed.empty()) {
-      marked = directory_->Rename(CompletedName(*completed.rbegin()), name);
-      if (marked.ok()) completed.erase(std::prev(completed.end()));
-    }
-    if (!marked.ok()) {
-      marked = MakeMark(directory_.get(), name);
-    }
-    if (!marked.ok() && !IsAlreadyExists(marked)) {
-      Log(LogLevel::kWarning, StrCat("the PMem does not say that checkpoint ", checkpoint,
-                                     " was completed: ", marked.ToString()));
-      return;
-    }
-    for (const uint32_t other : completed) Remove(CompletedName(other));
-    completed = {checkpoint};
+    const Status marked = NoteCompleted(directory_.get(), checkpoint, &listing_.completed);
+    if (marked.ok()) return;
+    Log(LogLevel::kWarning, StrCat("the PMem does not say that checkpoint ", checkpoint,
+                                   " was completed: ", marked.ToString()));
   } catch (const std::bad_alloc&) {
   }
-}
-
-// A file that stays takes space, and is worth a warning alone.
-bool PmemDirectory::Remove(const std::string& name) {
-  const Status status = directory_->Remove(name);
-  if (status.ok() || IsNotFound(status)) return true;
-  Log(LogLevel::kWarning, StrCat("a file that is not needed stays: ", status.ToString()));
-  return false;
 }
 
 }  // namespace embank

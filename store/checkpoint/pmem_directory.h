@@ -72,9 +72,11 @@ class PmemDirectory {
   // The path and the id that manifests keep. The path is absolute; id 0: it is not known, as the
   // store is only read.
   const std::string& path() const { return path_; }
-  uint64_t id() const { return listing_.pmem_ids.empty() ? 0 : *listing_.pmem_ids.rbegin(); }
+  uint64_t id() const {
+    return listing_.directory_ids.empty() ? 0 : *listing_.directory_ids.rbegin();
+  }
   // The number from which on names of segments are new here.
-  uint64_t next_segment_id() const { return listing_.next_pmem_segment_id; }
+  uint64_t next_segment_id() const { return listing_.next_segment_ids[Tier::kPmem]; }
 
   // How writes become durable: "pmem" or "mapped files, msync"; nullptr: it is not known, as the
   // store is only read, its PMem is full, or the files are the caller's.
@@ -102,11 +104,9 @@ class PmemDirectory {
               const OpenedManifests& manifests);
   Status OpenOrMake(const StoreOptions& options, const Manifest& opened);
   Status Lock(const StoreOptions& options);
-  Status ListFiles();
   Status CheckMaps();
   Status MakeMarks(CheckpointDirectory* store, const Manifest& opened, uint64_t now_ns);
   Status MakeOwnMark(uint64_t id);
-  bool Remove(const std::string& name);
 
   const std::unique_ptr<FileSystem> base_files_;  // nullptr: the files are the caller's
   const std::unique_ptr<PmemFileSystem> own_files_;

@@ -17,21 +17,21 @@ SegmentReader::SegmentReader(Directory* directory, uint64_t window_bytes)
   EMBANK_CHECK(window_bytes >= kRecordScratchBytes && window_bytes % kBlockBytes == 0);
 }
 
-void SegmentReader::SetPmem(FileSystem* files, std::vector<std::string> paths) {
-  pmem_files_ = files;
-  pmem_paths_ = std::move(paths);
+void SegmentReader::SetOtherPaths(FileSystem* files, std::vector<std::string> paths) {
+  other_files_ = files;
+  other_paths_ = std::move(paths);
 }
 
 StatusOr<std::unique_ptr<File>> SegmentReader::OpenFile(const SegmentRows& rows) {
   const std::string name = SegmentName(rows.header.segment_id);
-  if (!rows.IsInPmem()) {
+  if (rows.IsInStoreDirectory()) {
     return directory_->Open(name, FileAccess::kRead, FileCaching::kDirect);
   }
   Status missing = NotFoundError("the manifest does not say where its PMem is");
-  for (const std::string& path : pmem_paths_) {
-    std::unique_ptr<Directory>& directory = pmem_directories_[path];
+  for (const std::string& path : other_paths_) {
+    std::unique_ptr<Directory>& directory = other_directories_[path];
     if (directory == nullptr) {
-      auto opened = pmem_files_->OpenDirectory(path);
+      auto opened = other_files_->OpenDirectory(path);
       if (IsNotFound(opened.status())) {
         missing = opened.status();
         continue;

@@ -28,9 +28,9 @@ class SegmentReader {
   // kRecordScratchBytes.
   explicit SegmentReader(Directory* directory, uint64_t window_bytes = kWindowBytes);
 
-  // Segments in PMem are in the first of these directories that has them. They are opened when one
-  // is asked for. `files` outlives the reader.
-  void SetPmem(FileSystem* files, std::vector<std::string> paths);
+  // Segments that are not in the store's directory are in the first of these that has them. They
+  // are opened when one is asked for. `files` outlives the reader.
+  void SetOtherPaths(FileSystem* files, std::vector<std::string> paths);
 
   // Opens the file of a segment that a manifest names; what was read of another one is gone.
   // kNotFound, the statuses of files; kResourceExhausted.
@@ -67,9 +67,9 @@ class SegmentReader {
   StatusOr<std::unique_ptr<File>> OpenFile(const SegmentRows& rows);
 
   Directory* const directory_;
-  FileSystem* pmem_files_ = nullptr;
-  std::vector<std::string> pmem_paths_;
-  std::map<std::string, std::unique_ptr<Directory>> pmem_directories_;  // those that were opened
+  FileSystem* other_files_ = nullptr;
+  std::vector<std::string> other_paths_;
+  std::map<std::string, std::unique_ptr<Directory>> other_directories_;  // those that were opened
   const uint64_t window_bytes_;
   MemoryBudget budget_{0};
   AlignedBuffer window_;

@@ -13,7 +13,7 @@ constexpr char kManifestPrefix[] = "MANIFEST-";
 constexpr char kCompletedPrefix[] = "COMPLETED-";
 constexpr char kHeatPrefix[] = "HEAT-";
 constexpr char kSegmentPrefix[] = "segment-";
-constexpr char kPmemPrefix[] = "PMEM-";
+constexpr char kDirectoryPrefix[] = "PMEM-";
 constexpr char kDraftSuffix[] = ".new";
 
 // Returns the number behind a prefix; false: the name has another form.
@@ -34,13 +34,14 @@ std::string NameOf(const char* prefix, uint32_t checkpoint) {
 std::string ManifestName(uint32_t checkpoint) { return NameOf(kManifestPrefix, checkpoint); }
 std::string CompletedName(uint32_t checkpoint) { return NameOf(kCompletedPrefix, checkpoint); }
 std::string HeatName(uint32_t checkpoint) { return NameOf(kHeatPrefix, checkpoint); }
-std::string PmemName(uint64_t pmem_id) { return StrCat(kPmemPrefix, Hex(pmem_id, 16)); }
+std::string DirectoryMarkName(uint64_t id) { return StrCat(kDirectoryPrefix, Hex(id, 16)); }
 
 StoreListing StoreListing::Of(std::span<const std::string> names) {
   StoreListing listing;
   for (const std::string& name : names) {
     uint32_t checkpoint = 0;
     uint64_t segment = 0;
+    uint64_t directory = 0;
     if (ParseName(name, kManifestPrefix, &checkpoint)) listing.checkpoints.push_back(checkpoint);
     if (name.starts_with(kManifestPrefix) && name.ends_with(kDraftSuffix)) {
       listing.drafts.push_back(name);
@@ -48,12 +49,10 @@ StoreListing StoreListing::Of(std::span<const std::string> names) {
     if (ParseName(name, kCompletedPrefix, &checkpoint)) listing.completed.insert(checkpoint);
     if (ParseName(name, kHeatPrefix, &checkpoint)) listing.heats[checkpoint] = 0;
     if (ParseName(name, kSegmentPrefix, &segment)) listing.segments.push_back(segment);
-    uint64_t pmem_id = 0;
-    if (ParseName(name, kPmemPrefix, &pmem_id)) listing.pmem_ids.insert(pmem_id);
+    if (ParseName(name, kDirectoryPrefix, &directory)) listing.directory_ids.insert(directory);
   }
   for (const uint64_t segment : listing.segments) {
-    uint64_t& next =
-        segment >= kPmemSegmentIdMin ? listing.next_pmem_segment_id : listing.next_segment_id;
+    uint64_t& next = listing.next_segment_ids[NumberedIn(segment)];
     next = std::max(next, segment + 1);
   }
   std::sort(listing.checkpoints.begin(), listing.checkpoints.end());

@@ -30,8 +30,8 @@ namespace embank {
 std::string ManifestName(uint32_t checkpoint);
 std::string CompletedName(uint32_t checkpoint);
 std::string HeatName(uint32_t checkpoint);
-// Returns the name of the file that a PMem directory and its store both have.
-std::string PmemName(uint64_t pmem_id);
+// Returns the name of the file that the directory of PMem with this id and its store both have.
+std::string DirectoryMarkName(uint64_t id);
 
 // It is a value: its owner keeps it true while files come and go.
 struct StoreListing {
@@ -58,10 +58,8 @@ struct StoreListing {
   std::vector<uint64_t> segments;      // in order
   std::map<uint32_t, uint64_t> heats;  // checkpoints that may have a file with heat: its bytes
   std::vector<std::string> drafts;     // manifests that a crash has left unfinished
-  std::set<uint64_t> pmem_ids;         // of PMem directories: a store's, or the directory's own
-  // Names of segments from here on are new: on the SSD, in PMem.
-  uint64_t next_segment_id = 1;
-  uint64_t next_pmem_segment_id = kPmemSegmentIdMin;
+  std::set<uint64_t> directory_ids;    // of PMem: the directories of a store, or its own
+  ByTier<uint64_t> next_segment_ids = kFirstSegmentIds;  // from which on names of each log are new
 };
 
 }  // namespace embank

@@ -36,7 +36,7 @@ Status CheckpointRows::Choose(size_t place, uint64_t heat_bytes_max, uint64_t wi
   manifest_ = *std::move(kept_[place].manifest);
   kept_.clear();
   reader_.emplace(directory_->files(), window_bytes);
-  reader_->SetPmem(files_, {manifest_.pmem_path});
+  reader_->SetOtherPaths(files_, OtherPathsOf(manifest_));
   std::ranges::sort(manifest_.segments, {},
                     [](const SegmentRows& rows) { return rows.header.segment_id; });
   for (const SegmentRows& segment : manifest_.segments) {

@@ -47,8 +47,7 @@ MemoryReport ReportMemory(const Store& store) {
       report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
   report.huge_pages_refused_bytes = HugePagesOff() ? slab_bytes + report.index_bytes : 0;
   for (const RowLog* const log : store.logs()->all()) {
-    const bool is_ssd = log == &store.logs()->lowest();
-    (is_ssd ? report.ssd : report.pmem) = log->space().Report();
+    report.logs[log->options().tier] = log->space().Report();
   }
   report.pmem_kind = store.pmem_kind();
   return report;

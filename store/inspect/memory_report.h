@@ -40,8 +40,7 @@ struct MemoryReport {
   uint64_t slack_bytes;  // slab memory without a living row
   uint64_t huge_pages_refused_bytes;
   std::optional<PayloadMemoryReport> payloads;  // with device memory
-  std::optional<LogSpace> ssd;                  // with a path
-  std::optional<LogSpace> pmem;                 // with a pmem_path
+  ByTier<std::optional<LogSpace>> logs;         // of the tiers that have one
   const char* pmem_kind;                        // Store::pmem_kind
 };
 

@@ -15,7 +15,7 @@ constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients"
 constexpr const char* kOutcomeNames[] = {"found",     "created",    "absent",     "refused",
                                          "data_loss", "not_finite", "unavailable"};
 static_assert(std::size(kOutcomeNames) == kOutcomes);
-constexpr const char* kTierNames[kTiers] = {"dram", "pmem", "ssd", "hbm"};  // by Tier
+constexpr ByTier<const char*> kTierNames = {{"dram", "pmem", "ssd", "hbm"}};
 
 // Writes a label value: backslash and quote are escaped; names have no newlines. The format is
 // UTF-8: bytes that are none, in names of older stores, become numbers like "\xff".
@@ -81,8 +81,8 @@ void AppendHits(std::string* text, const std::vector<Table*>& tables) {
     const CallCounts counts = table->counters().calls.Counts(TableVerb::kLookup);
     for (size_t tier = 0; tier < kTiers; ++tier) {
       if (counts.found_in[tier] == 0) continue;
-      StrAppend(text, "embank_lookup_hits_total{", TableLabel(*table), ",tier=\"", kTierNames[tier],
-                "\"} ", counts.found_in[tier], "\n");
+      StrAppend(text, "embank_lookup_hits_total{", TableLabel(*table), ",tier=\"",
+                kTierNames.values[tier], "\"} ", counts.found_in[tier], "\n");
     }
   }
 }
@@ -126,15 +126,14 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   AppendDurations(text, tables);
   Describe(text, "embank_tier_rows", "gauge", "Rows by table and tier.");
   for (const Table* const table : tables) {
-    const auto append = [&](const char* tier, uint64_t tier_rows) {
-      StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"", tier, "\"} ", tier_rows,
-                "\n");
+    const auto append = [&](Tier tier, uint64_t tier_rows) {
+      StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"", kTierNames[tier], "\"} ",
+                tier_rows, "\n");
     };
-    if (table->parts().payloads != nullptr) append("hbm", table->rows_in(Tier::kHbm));
-    append("dram", RowsInDram(*table));
-    const RowLogs& logs = table->mover()->logs();
-    for (const RowLog* const log : logs.all()) {
-      append(log == &logs.lowest() ? "ssd" : "pmem", table->rows_in(log->options().tier));
+    if (table->parts().payloads != nullptr) append(Tier::kHbm, table->rows_in(Tier::kHbm));
+    append(Tier::kDram, RowsInDram(*table));
+    for (const RowLog* const log : table->mover()->logs().all()) {
+      append(log->options().tier, table->rows_in(log->options().tier));
     }
   }
 }
@@ -178,16 +177,16 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
     StrAppend(text, "embank_tier_bytes{tier=\"hbm\",kind=\"rows\"} ", report.payloads->rows_bytes,
               "\n");
   }
-  const std::pair<const char*, const std::optional<LogSpace>&> logs[] = {{"pmem", report.pmem},
-                                                                         {"ssd", report.ssd}};
-  for (const auto& [tier, space] : logs) {
+  for (const Tier tier : kLogTiers) {
+    const std::optional<LogSpace>& space = report.logs[tier];
     if (!space.has_value()) continue;
     const std::pair<const char*, uint64_t> uses[] = {{"used", space->used_bytes},
                                                      {"live", space->live_bytes},
                                                      {"dirty", space->dirty_bytes},
                                                      {"kept", space->reserved_bytes}};
     for (const auto& [kind, bytes] : uses) {
-      StrAppend(text, "embank_tier_bytes{tier=\"", tier, "\",kind=\"", kind, "\"} ", bytes, "\n");
+      StrAppend(text, "embank_tier_bytes{tier=\"", kTierNames[tier], "\",kind=\"", kind, "\"} ",
+                bytes, "\n");
     }
   }
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
@@ -196,9 +195,10 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
     StrAppend(text, "embank_tier_capacity_bytes{tier=\"hbm\"} ", report.payloads->budget_bytes,
               "\n");
   }
-  for (const auto& [tier, space] : logs) {
-    if (!space.has_value()) continue;
-    StrAppend(text, "embank_tier_capacity_bytes{tier=\"", tier, "\"} ", space->budget_bytes, "\n");
+  for (const Tier tier : kLogTiers) {
+    if (!report.logs[tier].has_value()) continue;
+    StrAppend(text, "embank_tier_capacity_bytes{tier=\"", kTierNames[tier], "\"} ",
+              report.logs[tier]->budget_bytes, "\n");
   }
   Describe(text, "embank_huge_pages_refused_bytes", "gauge",
            "Memory that would lie in huge pages if the machine had them.");
@@ -358,9 +358,10 @@ std::string FormatPayloads(const PayloadMemoryReport& payloads) {
 }  // namespace
 
 std::string FormatMemoryReport(const MemoryReport& report) {
-  const auto format = [](const char* tier, const std::optional<LogSpace>& space) {
+  const auto format = [&](Tier tier) {
+    const std::optional<LogSpace>& space = report.logs[tier];
     if (!space.has_value()) return std::string();
-    return StrCat(", \"", tier, "\": {\"budget\": ", space->budget_bytes,
+    return StrCat(", \"", kTierNames[tier], "\": {\"budget\": ", space->budget_bytes,
                   ", \"used\": ", space->used_bytes, ", \"live\": ", space->live_bytes,
                   ", \"dirty\": ", space->dirty_bytes, ", \"kept\": ", space->reserved_bytes, "}");
   };
@@ -373,7 +374,7 @@ std::string FormatMemoryReport(const MemoryReport& report) {
                 ", \"rows\": ", report.rows_bytes, ", \"state\": ", report.state_bytes,
                 ", \"slack\": ", report.slack_bytes,
                 ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", hbm,
-                format("pmem", report.pmem), kind, format("ssd", report.ssd), "}");
+                format(Tier::kPmem), kind, format(Tier::kSsd), "}");
 }
 
 std::string FormatEstimate(const Estimate& estimate) {

@@ -329,7 +329,8 @@ class Repair {
     reader_.emplace(source_->files());
     EMBANK_ASSIGN_OR_RETURN(const Manifest manifest, ChooseManifest());
     const bool is_given = !options_.pmem_path.empty();
-    reader_->SetPmem(files_, {is_given ? options_.pmem_path : manifest.pmem_path});
+    reader_->SetOtherPaths(files_,
+                           is_given ? std::vector{options_.pmem_path} : OtherPathsOf(manifest));
     EMBANK_RETURN_IF_ERROR(target_.Open());
     Status status;
     try {
@@ -392,14 +393,12 @@ class Repair {
                          .checkpoint = manifest.checkpoint,
                          .previous = manifest.checkpoint,
                          .seed = manifest.seed,
-                         .next_segment_id = manifest.next_segment_id,
-                         .next_pmem_segment_id = manifest.next_pmem_segment_id,
+                         .next_segment_ids = manifest.next_segment_ids,
                          .next_sequence = manifest.next_sequence,
                          .row_classes = manifest.row_classes,
                          .tables = manifest.tables,
                          .segments = std::move(saved),  // on the SSD, all of them
-                         .pmem_path = {},
-                         .pmem_id = 0,
+                         .directories = {},
                          .rows_lost = manifest.rows_lost + report_.rows_lost,
                          .unix_ns = manifest.unix_ns,
                          .heat = {},

@@ -148,7 +148,7 @@ StoreWriter::~StoreWriter() = default;
 Status StoreWriter::BeginSegment(uint32_t row_class) {
   const SegmentHeader header = {
       .store_id = options_.store_id,
-      .segment_id = manifest_.next_segment_id++,
+      .segment_id = manifest_.next_segment_ids[Tier::kSsd]++,
       .row_class = row_class,
       .record_bytes = RecordBytesOf(manifest_.row_classes[row_class].slot_bytes),
       .segment_bytes = 0};

@@ -101,7 +101,7 @@ Status TakeSpace(const Manifest& newest, const std::map<uint64_t, SegmentRows>& 
     const Status& status = taken_bytes.status();
     if (IsResourceExhausted(status) || IsPermissionDenied(status)) return status;
     if (!status.ok()) continue;
-    (rows.IsInPmem() ? survey->pmem_bytes : survey->disk_bytes) += *taken_bytes;
+    survey->taken_bytes[rows.tier] += *taken_bytes;
   }
   for (const SegmentRows& rows : newest.segments) survey->export_bytes += BytesToCopy(rows);
   return OkStatus();
@@ -151,7 +151,7 @@ StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& direct
   }
   EMBANK_RETURN_IF_ERROR(TakeTables(newest, &survey));
   SegmentReader reader(directory.files());
-  reader.SetPmem(files, {newest.pmem_path});
+  reader.SetOtherPaths(files, OtherPathsOf(newest));
   EMBANK_RETURN_IF_ERROR(TakeSpace(newest, segments, &reader, &survey));
   EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
   return survey;

@@ -58,9 +58,8 @@ struct Survey {
   // Sums over the segments of both checkpoints.
   uint64_t segments = 0;
   uint64_t segment_bytes = 0;
-  uint64_t disk_bytes = 0;  // taken on the SSD; a file that is missing or not read takes none
-  uint64_t pmem_bytes = 0;  // taken in PMem
-  uint64_t kept_bytes = 0;  // of records that one of the checkpoints has, or both
+  uint64_t kept_bytes = 0;            // of records that one of the checkpoints has, or both
+  ByTier<uint64_t> taken_bytes = {};  // of their files; one that is missing or not read takes none
   // The bytes of segments that an export of the newest one would copy; it links the others.
   uint64_t export_bytes = 0;
 };

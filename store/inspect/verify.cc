@@ -114,10 +114,10 @@ class SegmentVerify {
     CountRows();
     const Status opened = reader_->Open(*uses_[0].rows);
     if (IsNotFound(opened)) {
-      const bool is_in_pmem = uses_[0].rows->IsInPmem();
-      return LoseAll(DamagedPart::kFile, is_in_pmem
-                                             ? StrCat("the segment is missing: ", opened.message())
-                                             : "the segment is missing");
+      constexpr char kMissing[] = "the segment is missing";
+      const bool is_in_store = uses_[0].rows->IsInStoreDirectory();
+      return LoseAll(DamagedPart::kFile,
+                     is_in_store ? kMissing : StrCat(kMissing, ": ", opened.message()));
     }
     if (IsOfTheFile(opened)) return LoseAll(DamagedPart::kFile, opened.message());
     EMBANK_RETURN_IF_ERROR(opened);
@@ -438,15 +438,16 @@ void TellFilesBeside(const CheckpointDirectory& directory,
   Tell(directory.listing().SegmentsBeside(manifests, Tier::kSsd), beside);
 }
 
-// The directories in which a manifest's segments in PMem may be, its own first: a checkpoint before
-// the PMem was moved names the former place.
-std::vector<std::string> PmemPathsOf(const Manifest& manifest,
-                                     const std::vector<std::unique_ptr<KeptManifest>>& kept,
-                                     const std::string& given) {
+// The directories in which a manifest's segments may be, besides the store's, its own first: a
+// checkpoint before the PMem was moved names the former place.
+std::vector<std::string> PathsOf(const Manifest& manifest,
+                                 const std::vector<std::unique_ptr<KeptManifest>>& kept,
+                                 const std::string& given) {
   if (!given.empty()) return {given};
-  std::vector<std::string> paths = {manifest.pmem_path};
-  for (const auto& other : kept) paths.push_back(other->manifest().pmem_path);
-  std::erase(paths, "");
+  std::vector<std::string> paths = OtherPathsOf(manifest);
+  for (const auto& other : kept) {
+    for (std::string& path : OtherPathsOf(other->manifest())) paths.push_back(std::move(path));
+  }
   return paths;
 }
 
@@ -457,9 +458,7 @@ Status TellOrphansInPmem(FileSystem* files, const CheckpointDirectory& directory
   const std::vector<const Manifest*> manifests = PointersTo(kept);
   std::set<std::string> paths;
   for (const auto& manifest : kept) {
-    for (const std::string& path : PmemPathsOf(manifest->manifest(), kept, given)) {
-      paths.insert(path);
-    }
+    for (std::string& path : PathsOf(manifest->manifest(), kept, given)) paths.insert(path);
   }
   for (const std::string& path : paths) {
     const auto pmem = files->OpenDirectory(path);
@@ -558,7 +557,7 @@ StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
   std::map<std::pair<uint64_t, Tier>, std::vector<SegmentUse>> segments;
   for (const auto& manifest : kept) {
     EMBANK_RETURN_IF_ERROR(VerifyPmem(files, *directory,
-                                      PmemPathsOf(manifest->manifest(), kept, pmem_path),
+                                      PathsOf(manifest->manifest(), kept, pmem_path),
                                       PointersTo(kept), manifest.get(), &report));
     EMBANK_RETURN_IF_ERROR(VerifyHeat(directory->files(), manifest->manifest(), &report));
     for (const SegmentRows& rows : manifest->manifest().segments) {
@@ -571,7 +570,7 @@ StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
     if (!progress(report.segments, segments.size())) {
       return CancelledError("verify was cancelled by its progress function");
     }
-    reader.SetPmem(files, PmemPathsOf(uses[0].kept->manifest(), kept, pmem_path));
+    reader.SetOtherPaths(files, PathsOf(uses[0].kept->manifest(), kept, pmem_path));
     EMBANK_RETURN_IF_ERROR(VerifySegment(std::move(uses), &reader, &report));
     ++report.segments;
   }

@@ -26,7 +26,7 @@ Manifest ManifestOf(uint32_t checkpoint, const std::vector<uint64_t>& segments =
   Manifest manifest;
   manifest.store_id = 5;
   manifest.checkpoint = checkpoint;
-  manifest.next_segment_id = 1000;
+  manifest.next_segment_ids[Tier::kSsd] = 1000;
   manifest.row_classes = {{.slot_bytes = kSlotBytes}};
   for (const uint64_t segment : segments) {
     manifest.segments.push_back({.header = {.store_id = 5,
@@ -93,7 +93,7 @@ TEST_F(CheckpointDirectoryTest, ANewOneIsMadeAndHasNoCheckpoint) {
   const auto directory = Opened();
   ASSERT_NE(directory, nullptr);
   EXPECT_TRUE(directory->listing().checkpoints.empty());
-  EXPECT_EQ(directory->listing().next_segment_id, 1u);
+  EXPECT_EQ(directory->listing().next_segment_ids[Tier::kSsd], 1u);
   EXPECT_EQ(disk_.Files(), (std::vector<std::string>{"store/LOCK"}));
   // Its name outlives a crash.
   const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kNone, 0);
@@ -532,7 +532,7 @@ TEST_F(CheckpointDirectoryTest, DraftsAndOrphansAreRemovedAndKeptOnesNot) {
   MakeFile("store/MANIFEST-00000003");
   const auto directory = Opened();
   EXPECT_EQ(CheckpointsOf(*directory), Checkpoints({3, 7, 8}));
-  EXPECT_EQ(directory->listing().next_segment_id, 0x2Bu);
+  EXPECT_EQ(directory->listing().next_segment_ids[Tier::kSsd], 0x2Bu);
   const Manifest kept[] = {*directory->Load(8), *directory->Load(7)};
   directory->RemoveOrphans(kept);
   EXPECT_EQ(disk_.Files(),
@@ -575,7 +575,7 @@ TEST_F(CheckpointDirectoryTest, NamesThatAreNotItsOwnAreLeftAlone) {
   for (const std::string& name : others) MakeFile("store/" + name);
   const auto directory = Opened();
   EXPECT_EQ(CheckpointsOf(*directory), Checkpoints({0, 1}));
-  EXPECT_EQ(directory->listing().next_segment_id, 1u);
+  EXPECT_EQ(directory->listing().next_segment_ids[Tier::kSsd], 1u);
   const Manifest kept[] = {*directory->Load(1), *directory->Load(0)};
   directory->RemoveOrphans(kept);
   ASSERT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());

@@ -44,7 +44,7 @@ bool Has(const Status& status, const char* text) {
 }
 
 void ExpectCounted(Store* store) {
-  ASSERT_EQ(ReportMemory(*store).ssd->dirty_bytes, DirtyRowsOf(store).bytes);
+  ASSERT_EQ(ReportMemory(*store).logs[Tier::kSsd]->dirty_bytes, DirtyRowsOf(store).bytes);
   ASSERT_NO_FATAL_FAILURE(ExpectDirtyBits(store));
 }
 

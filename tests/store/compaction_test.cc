@@ -98,7 +98,7 @@ TEST(Compaction, KeepsTheLogNearItsLivingRows) {
     rows.OverwriteSome(1500);
     const bool is_time = round % 3 == 2;
     ASSERT_TRUE(!is_time || world->checkpoints()->Make({}).ok());
-    largest = std::max(largest, ReportMemory(*world).ssd->used_bytes);
+    largest = std::max(largest, ReportMemory(*world).logs[Tier::kSsd]->used_bytes);
   }
   ExpectIs(world.get(), rows.tables());
   events.Count("rows moved", world->logs()->lowest().counters().compacted_rows);

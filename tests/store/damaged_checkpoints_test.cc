@@ -399,11 +399,10 @@ TEST_F(TwoCheckpoints, NumbersGoOnBehindACrash) {
     const Manifest next = load(checkpoint);
     EXPECT_EQ(next.store_id, last.store_id);
     EXPECT_GT(next.next_sequence, last.next_sequence);
-    EXPECT_GT(next.next_segment_id + next.next_pmem_segment_id,
-              last.next_segment_id + last.next_pmem_segment_id);
+    EXPECT_GT(next.next_segment_ids.values, last.next_segment_ids.values);
     ASSERT_EQ(next.segments.size(), 1u);
     const uint64_t id = next.segments[0].header.segment_id;
-    EXPECT_GE(id, id < kPmemSegmentIdMin ? last.next_segment_id : last.next_pmem_segment_id);
+    EXPECT_GE(id, last.next_segment_ids[NumberedIn(id)]);
     last = next;
   }
 }

@@ -43,9 +43,11 @@ class ExportTest : public testing::TestWithParam<By> {
   Status ExportFrom(SimulatedDisk* disk, Manifest manifest) {
     const auto source = OpenedDirectory(disk, "log");
     const auto pmem = WithPmem() ? OpenedDirectory(disk, kPmemPath) : nullptr;
-    return ExportCheckpoint(
-        {.files = disk, .memory = &world_.memory(), .source = source.get(), .pmem = pmem.get()},
-        std::move(manifest), "copy", GoOn);
+    ByTier<Directory*> sources;
+    sources[Tier::kSsd] = source.get();
+    sources[Tier::kPmem] = pmem.get();
+    return ExportCheckpoint({.files = disk, .memory = &world_.memory(), .sources = sources},
+                            std::move(manifest), "copy", GoOn);
   }
 
   SpillWorld world_;

@@ -40,7 +40,7 @@ void Erase(Bytes* bytes, size_t at, size_t count) {
 // a segment either.
 Bytes InVersion(uint32_t version, Bytes bytes) {
   const Manifest manifest = *DecodeManifest(bytes);
-  EXPECT_TRUE(manifest.pmem_path.empty());
+  EXPECT_TRUE(manifest.directories[Tier::kPmem].path.empty());
   EXPECT_EQ(manifest.tables.size(), 1u);
   std::vector<size_t> media;
   size_t entries_bytes = 0;

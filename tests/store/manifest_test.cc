@@ -54,7 +54,7 @@ Manifest Rich() {
   manifest.checkpoint = 41;
   manifest.previous = 39;
   manifest.seed = 0xFFFFFFFFFFFFFFFE;
-  manifest.next_segment_id = 1000;
+  manifest.next_segment_ids[Tier::kSsd] = 1000;
   manifest.next_sequence = uint64_t{1} << 50;
   constexpr Optimizer kOptimizers[] = {Optimizer::kNone,    Optimizer::kSgd,
                                        Optimizer::kAdagrad, Optimizer::kRowwiseAdagrad,
@@ -92,8 +92,8 @@ Manifest Rich() {
                        SegmentOf(999, 5, size_of(5), 5, false)};
   manifest.heat = {.bytes = 8192, .sketch_bytes = 4096, .crc = 0xFEEDBEEF};
   for (int i = 0; i < 100; ++i) manifest.blob.push_back(static_cast<std::byte>(i * 7));
-  manifest.next_pmem_segment_id = kPmemSegmentIdMin + 10;
-  manifest.pmem_path = "/pmem";
+  manifest.next_segment_ids[Tier::kPmem] = kPmemSegmentIdMin + 10;
+  manifest.directories[Tier::kPmem].path = "/pmem";
   manifest.unix_ns = -1'700'000'000'000'000'001;
   SegmentRows in_pmem = manifest.segments[0];
   in_pmem.header.segment_id = kPmemSegmentIdMin + 9;
@@ -113,7 +113,7 @@ TEST(Manifest, ComesBackAsItWas) {
   EXPECT_EQ(back->checkpoint, rich.checkpoint);
   EXPECT_EQ(back->previous, rich.previous);
   EXPECT_EQ(back->seed, rich.seed);
-  EXPECT_EQ(back->next_segment_id, rich.next_segment_id);
+  EXPECT_EQ(back->next_segment_ids[Tier::kSsd], rich.next_segment_ids[Tier::kSsd]);
   EXPECT_EQ(back->next_sequence, rich.next_sequence);
   EXPECT_EQ(back->unix_ns, rich.unix_ns);
   EXPECT_EQ(back->row_classes, rich.row_classes);
@@ -175,7 +175,7 @@ TEST(Manifest, HasTheBytesThatTheFormatSays) {
   manifest.previous = 0x21222323;
   manifest.heat = {
       .bytes = 0x4142434445464748, .sketch_bytes = 0x6162636465666768, .crc = 0x51525354};
-  manifest.pmem_id = 0x7172737475767778;
+  manifest.directories[Tier::kPmem].id = 0x7172737475767778;
   manifest.rows_lost = 0x3132333435363738;
   manifest.blob = {std::byte{0xEE}};
   const Bytes bytes = EncodeManifest(manifest);
@@ -224,7 +224,7 @@ TEST(Manifest, CutAnywhereOrLongerIsDamaged) {
 // One segment on the SSD, whose medium is at kMediumAt.
 Manifest WithOneSegment() {
   Manifest manifest;
-  manifest.next_segment_id = 8;
+  manifest.next_segment_ids[Tier::kSsd] = 8;
   manifest.row_classes = {{.slot_bytes = 80}};
   manifest.segments.push_back({.header = {.store_id = 0,
                                           .segment_id = 7,
@@ -260,7 +260,7 @@ TEST(Manifest, TheFormatBeforeTimesAndLostRowsIsRead) {
   const StatusOr<Manifest> back = DecodeManifest(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->rows_lost, 0u);
-  EXPECT_EQ(back->pmem_id, 0u);
+  EXPECT_EQ(back->directories[Tier::kPmem].id, 0u);
   EXPECT_EQ(EncodeManifest(*back), EncodeManifest(WithOneSegment()));
 }
 
@@ -278,7 +278,7 @@ TEST(Manifest, TheFormatBeforePmemIsRead) {
   ASSERT_EQ(back->segments.size(), 1u);
   EXPECT_EQ(back->segments[0].tier, Tier::kSsd);
   EXPECT_EQ(back->segments[0].bits, std::vector<uint64_t>{5});
-  EXPECT_TRUE(back->pmem_path.empty());
+  EXPECT_TRUE(back->directories[Tier::kPmem].path.empty());
   // The next checkpoint writes it in the newer format.
   EXPECT_EQ(EncodeManifest(*back), EncodeManifest(manifest));
 }
@@ -348,7 +348,7 @@ std::vector<Wrong> WrongSegments() {
       {"a class that is not there", [](Manifest* m) { m->segments[1].header.row_class = 6; }},
       {"another class's size", [](Manifest* m) { m->segments[1].header.row_class = 0; }},
       {"one twice", [](Manifest* m) { m->segments[1].header.segment_id = 8; }},
-      {"one that is next", [](Manifest* m) { m->next_segment_id = 999; }},
+      {"one that is next", [](Manifest* m) { m->next_segment_ids[Tier::kSsd] = 999; }},
       {"one from later", [](Manifest* m) { m->segments[0].header.segment_id = 5000; }},
       {"half a block", [](Manifest* m) { m->segments[0].header.segment_bytes += 512; }},
       {"a large file",
@@ -483,7 +483,7 @@ void ExpectSound(const Manifest& manifest) {
     const bool is_pmems = rows.header.segment_id >= kPmemSegmentIdMin;
     ASSERT_TRUE(rows.tier == Tier::kSsd || (is_pmems && rows.tier == Tier::kPmem));
     ASSERT_LT(rows.header.segment_id,
-              is_pmems ? manifest.next_pmem_segment_id : manifest.next_segment_id);
+              manifest.next_segment_ids[is_pmems ? Tier::kPmem : Tier::kSsd]);
     ASSERT_EQ(rows.bits.size(), (rows.used_slots + 63) / 64);
     uint64_t rows_there = 0;
     for (uint64_t slot = 0; slot < 64 * rows.bits.size(); ++slot) {

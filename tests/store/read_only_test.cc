@@ -347,7 +347,7 @@ TEST_F(SmallStore, NoLimitOfTheLogIsLookedAt) {
     const Status opened = world_.Open();
     ASSERT_TRUE(opened.ok()) << opened;
     ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), last_));
-    const LogSpace space = *ReportMemory(*world_).ssd;
+    const LogSpace space = *ReportMemory(*world_).logs[Tier::kSsd];
     EXPECT_EQ(space.budget_bytes, 0u);
     EXPECT_EQ(space.dirty_bytes, 0u);
     EXPECT_EQ(space.reserved_bytes, 0u);

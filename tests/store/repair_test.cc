@@ -155,8 +155,7 @@ TEST_F(RepairTest, AWholeStoreIsSavedWhole) {
   Manifest after = *DecodeManifest(disk().Contents("saved/MANIFEST-00000003"));
   EXPECT_EQ(after.previous, 3u) << "there is none before it";
   after.previous = before.previous;
-  before.pmem_path.clear();
-  before.pmem_id = 0;
+  before.directories = {};
   before.segments.clear();
   after.segments.clear();
   EXPECT_TRUE(EncodeManifest(after) == EncodeManifest(before));

@@ -75,10 +75,14 @@ TEST_F(Surveying, TheNewestManifestIsReadAlone) {
   EXPECT_TRUE(IsNotFound(ReadNewestManifest(&world_.disk(), "nowhere").status()));
 }
 
+uint64_t TakenBytes(const Survey& survey) {
+  return survey.taken_bytes[Tier::kSsd] + survey.taken_bytes[Tier::kPmem];
+}
+
 TEST_F(Surveying, SpaceIsToldByMedium) {
   const Survey survey = Look();
-  EXPECT_EQ(survey.pmem_bytes > 0, WithPmem());
-  EXPECT_GE(survey.disk_bytes + survey.pmem_bytes, survey.kept_bytes);
+  EXPECT_EQ(survey.taken_bytes[Tier::kPmem] > 0, WithPmem());
+  EXPECT_GE(TakenBytes(survey), survey.kept_bytes);
   // As files that cannot be opened, those of which the size is not told take none.
   std::map<std::string, int> asked;
   world_.disk().SetFaults([&](const DiskCall& call) {
@@ -87,7 +91,7 @@ TEST_F(Surveying, SpaceIsToldByMedium) {
   });
   const Survey untold = Look();
   world_.disk().SetFaults({});
-  EXPECT_LT(untold.disk_bytes + untold.pmem_bytes, survey.disk_bytes + survey.pmem_bytes);
+  EXPECT_LT(TakenBytes(untold), TakenBytes(survey));
   EXPECT_EQ(untold.kept_bytes, survey.kept_bytes);
 }
 

@@ -53,7 +53,7 @@ TEST(Trainer, LossesDoNotDependOnThreadsOrTiers) {
     const auto tiered = OpenTrainer(tiers);
     EXPECT_EQ(Train(tiered.get(), kComparedSteps), expected);
     EXPECT_TRUE(std::ranges::equal(tiered->weights(), plain->weights()));
-    EXPECT_GT(tiered->store().hot_flush()->Report().flushes, 0u);
+    EXPECT_GT(tiered->store().topk_flush()->Report().flushes, 0u);
   }
 }
 

@@ -16,7 +16,7 @@ RowLogs::RowLogs(std::unique_ptr<RowLog> ssd, std::unique_ptr<RowLog> pmem)
     EMBANK_CHECK(log->options().has_reservations == (log == owned_.back()));
     all_[count_++] = log.get();
     EMBANK_CHECK(OfTier(log->options().tier) == nullptr);
-    by_tier_[static_cast<uint32_t>(log->options().tier)] = log.get();
+    by_tier_[log->options().tier] = log.get();
   }
 }
 

@@ -44,7 +44,7 @@ class RowLogs {
     return *all_[count_ - 1];
   }
   // The log of a tier; nullptr: there is none.
-  RowLog* OfTier(Tier tier) const { return by_tier_[static_cast<uint32_t>(tier)]; }
+  RowLog* OfTier(Tier tier) const { return by_tier_[tier]; }
   RowLog* pmem() const { return OfTier(Tier::kPmem); }
   // The log that has a location.
   RowLog& Of(Location location) const {
@@ -132,7 +132,7 @@ class RowLogs {
   void ReleaseReservations(std::span<const RowToLog> rows);
 
   std::array<std::unique_ptr<RowLog>, 2> owned_;
-  std::array<RowLog*, kTiers> by_tier_ = {};
+  ByTier<RowLog*> by_tier_;
   std::array<RowLog*, kTiers> all_ = {};
   size_t count_ = 0;
   std::array<RowLog*, 1> reserving_ = {};

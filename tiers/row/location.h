@@ -9,16 +9,28 @@
 #ifndef EMBANK_TIERS_ROW_LOCATION_H_
 #define EMBANK_TIERS_ROW_LOCATION_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace embank {
 
 enum class Tier : uint32_t { kDram = 0, kPmem = 1, kSsd = 2, kHbm = 3 };
+inline constexpr Tier kLogTiers[] = {Tier::kPmem, Tier::kSsd};  // that have a log, from the highest
 
 inline constexpr uint32_t kLocationBits = 38;
 inline constexpr uint32_t kTierBits = 2;
 inline constexpr uint32_t kTiers = 1u << kTierBits;
 inline constexpr uint64_t kLocationUnitBytes = 16;
+
+// A value for each tier.
+template <typename T>
+struct ByTier {
+  std::array<T, kTiers> values = {};
+
+  constexpr T& operator[](Tier tier) { return values[static_cast<size_t>(tier)]; }
+  constexpr const T& operator[](Tier tier) const { return values[static_cast<size_t>(tier)]; }
+};
 
 struct Location {
   uint64_t units;  // with the number of the tier in front, which is 0 for DRAM

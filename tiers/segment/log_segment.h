@@ -45,7 +45,8 @@ struct SegmentRows {
   std::vector<Key> keys;
   std::vector<TableId> tables;
 
-  bool IsInPmem() const { return tier == Tier::kPmem; }
+  // Whether its file is in the store's own directory, which the log of the SSD shares.
+  bool IsInStoreDirectory() const { return tier == Tier::kSsd; }
 };
 
 // A file of the log. Bytes that are written to it never change.

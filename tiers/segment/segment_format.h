@@ -16,6 +16,7 @@
 #include "base/files/file_system.h"
 #include "base/status.h"
 #include "base/status_or.h"
+#include "tiers/row/location.h"
 #include "tiers/row/row_header.h"
 
 namespace embank {
@@ -40,6 +41,13 @@ std::string SegmentName(uint64_t segment_id);
 // Segments that were written to PMem have numbers from here on: checksums depend on the number, so
 // that no two segments of a store share one.
 inline constexpr uint64_t kPmemSegmentIdMin = uint64_t{1} << 62;
+// The first number of the segments that each log writes.
+inline constexpr ByTier<uint64_t> kFirstSegmentIds = {{0, kPmemSegmentIdMin, 1, 0}};
+// The tier whose log has given a segment its number. An export keeps numbers, and has all segments
+// on the SSD.
+constexpr Tier NumberedIn(uint64_t segment_id) {
+  return segment_id < kPmemSegmentIdMin ? Tier::kSsd : Tier::kPmem;
+}
 
 // Whether these are sizes that a writer may have chosen.
 bool IsSound(const SegmentHeader& header);
