@@ -69,7 +69,7 @@ class Batch {
   // another one wakes up: 8,192 rows take half a millisecond, waking a thread up to 50 us.
   static constexpr size_t kSharedKeys = 4 * kPartKeys;
 
-  // Whether so many keys (of this batch or of a part of it) are shared among threads.
+  // Whether threads share `keys` positions of this batch, or of a part of it.
   bool IsShared(size_t keys) const;
   // Runs body(task) for 0 .. tasks - 1; on several threads when `keys` (of this batch or of a part
   // of it) are many.

@@ -62,7 +62,7 @@ class NumberedKeys {
   std::span<const uint32_t> numbers() const { return numbers_; }
 
  private:
-  // Returns the number of a key at `place` or behind it.
+  // Returns the number of a key, which is looked for from `place` on.
   uint32_t NumberOf(Key key, uint64_t place);
 
   // One piece: of several, the C library gives some back to the system at the end of each call.

@@ -265,7 +265,7 @@ class TableLookup {
     const bool can_add = !HasLeading() && !is_shared && sums.CanAddFromSlots();
     Status status;
     for (uint64_t begin = 0; begin < feature.keys.size();) {
-      uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
+      const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
       const uint64_t added = can_add ? AddFromSlots(feature, sums, begin, tally) : 0;
       if (added == 0) status.Update(PoolChunk(feature, sums, begin, count, vectors, tally));
       begin += added > 0 ? added : count;
