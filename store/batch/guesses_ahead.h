@@ -33,7 +33,7 @@ class GuessesAhead {
   // and what is referred to outlive it.
   GuessesAhead(const Table& table, NextHashes next_hashes, bool is_of_one_shard)
       : table_(table),
-        rows_(table, table.layout().row_bytes),
+        rows_(table.parts().tier->rows(), table.layout().row_bytes),
         next_hashes_(next_hashes),
         needs_guard_(!is_of_one_shard) {}
   GuessesAhead(const GuessesAhead&) = delete;
@@ -70,7 +70,7 @@ class GuessesAhead {
   void LookBehind(size_t group);
 
   const Table& table_;
-  const RowPrefetcher rows_;
+  const RowsToPrefetch rows_;
   const NextHashes next_hashes_;
   const bool needs_guard_;
   size_t looked_groups_ = 0;  // those that were used, and the one that is

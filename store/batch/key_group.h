@@ -12,36 +12,9 @@
 
 #include "store/index/bucket_array.h"
 #include "store/table/table.h"
+#include "tiers/dram/rows_to_prefetch.h"
 
 namespace embank {
-
-// Prefetches the first `row_bytes` of rows: the header, to be written (heat), and up to eight lines
-// more. The processor fetches the rest by itself.
-class RowPrefetcher {
- public:
-  RowPrefetcher(const Table& table, uint32_t row_bytes)
-      : rows_(table.parts().tier->rows()),
-        end_bytes_(std::min(row_bytes, kLinesMax * kLineBytes)) {}
-
-  // The address to prefetch for a match: that of its row, or, if it has none in memory, `other`.
-  const std::byte* AddressOf(const Match& match, const std::byte* other) const {
-    return match.any() && !match.location().IsInLog() ? rows_.At(match.location()) : other;
-  }
-  // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
-  // its calls.
-  [[gnu::always_inline]] void Prefetch(const std::byte* row) const {
-    __builtin_prefetch(row, 1);
-    for (uint32_t i = kLineBytes; i < end_bytes_; i += kLineBytes) __builtin_prefetch(row + i);
-    // Rows do not begin at lines: the last byte may be one line further.
-    __builtin_prefetch(row + end_bytes_ - 1);
-  }
-
- private:
-  static constexpr uint32_t kLineBytes = 64;
-  static constexpr uint32_t kLinesMax = 9;
-  const RowAddresses rows_;
-  const uint32_t end_bytes_;
-};
 
 // Whether the index may change while keys are in the pipeline.
 enum class IndexUse {
@@ -57,10 +30,16 @@ class KeyGroup {
   size_t size() const { return size_; }
   KeyHash hash(size_t i) const { return hashes_[i]; }
   const Match& guess(size_t i) const { return guesses_[i]; }
+  const std::array<Match, kGroupKeys>& guesses() const { return guesses_; }
+  // The headers that the guesses lead to: that of a key without a row in memory is being written.
+  // Those with a device payload have their bit in has_payload.
+  const std::array<RowHeader*, kGroupKeys>& headers() const { return headers_; }
+  uint32_t has_payload() const { return has_payload_; }
+  uint32_t row_end_bytes() const { return rows_of_table_->end_bytes(); }
 
   // Returns the place for the hashes of keys of one table, whose rows are prefetched as `rows`
   // says, before step 1.
-  KeyHash* Begin(const RowPrefetcher& rows) {
+  KeyHash* Begin(const RowsToPrefetch& rows) {
     rows_of_table_ = &rows;
     return hashes_.data();
   }
@@ -68,27 +47,24 @@ class KeyGroup {
 
   // Step 1: prefetches their home buckets.
   void PrefetchHome(const KeyIndex& index) {
-    for (size_t i = 0; i < size_; ++i) {
-      probes_[i] = index.ProbeOf(hashes_[i]);
-      __builtin_prefetch(probes_[i].bucket);
-    }
+    index.FindHomes(std::span(hashes_).first(size_), probes_.data());
   }
 
   // Step 2: looks into the home buckets. Prefetches the next bucket if entries of the home are
   // displaced.
   template <IndexUse use>
   [[gnu::noinline]] void LookHome(const KeyIndex& index) {
-    const RowPrefetcher& rows = *rows_of_table_;
-    if (use == IndexUse::kChange) {
-      for (size_t i = 0; i < size_; ++i) probes_[i] = index.ProbeOf(hashes_[i]);
-    }
+    // Local copies: the compiler must assume that the writes below change the originals.
+    const RowsToPrefetch rows = *rows_of_table_;
+    const size_t size = size_;
+    if (use == IndexUse::kChange) index.FindHomes(std::span(hashes_).first(size), probes_.data());
     std::array<uint8_t, kGroupKeys> masks;
-    index.MatchTags(std::span(probes_).first(size_), masks.data());
+    index.MatchTags(std::span(probes_).first(size), masks.data());
     behind_count_ = 0;
-    for (size_t i = 0; i < size_; ++i) {
-      guesses_[i] = KeyIndex::FirstMatch(probes_[i], masks[i]);
-      rows_[i] = rows.AddressOf(guesses_[i], nowhere());
-      if (guesses_[i].any() || Bucket::Passed(probes_[i].bucket->Head()) == 0) continue;
+    has_payload_ = 0;
+    for (size_t i = 0; i < size; ++i) {
+      if (Guess(rows, i, KeyIndex::FirstMatch(probes_[i], masks[i]))) continue;
+      if (Bucket::Passed(probes_[i].bucket->Head()) == 0) continue;
       __builtin_prefetch(BucketArray::Next(probes_[i].bucket));
       behind_[behind_count_++] = static_cast<uint8_t>(i);
     }
@@ -98,7 +74,7 @@ class KeyGroup {
   template <IndexUse use>
   [[gnu::noinline]] void LookBehind(const KeyIndex& index) {
     if (behind_count_ == 0) return;
-    const RowPrefetcher& rows = *rows_of_table_;
+    const RowsToPrefetch rows = *rows_of_table_;
     std::array<Probe, kGroupKeys> probes;
     std::array<uint8_t, kGroupKeys> masks;
     for (size_t j = 0; j < behind_count_; ++j) {
@@ -108,26 +84,42 @@ class KeyGroup {
     }
     index.MatchTags(std::span(probes).first(behind_count_), masks.data());
     for (size_t j = 0; j < behind_count_; ++j) {
-      const Match match = KeyIndex::FirstMatch(probes[j], masks[j]);
-      guesses_[behind_[j]] = match;
-      rows_[behind_[j]] = rows.AddressOf(match, nowhere());
+      Guess(rows, behind_[j], KeyIndex::FirstMatch(probes[j], masks[j]));
     }
   }
 
   // Prefetches the row of the key at this place, if it has one in memory. After step 3.
-  [[gnu::always_inline]] void PrefetchRow(size_t i) const { rows_of_table_->Prefetch(rows_[i]); }
+  [[gnu::always_inline]] void PrefetchRow(size_t i) const {
+    RowsToPrefetch::Prefetch(headers_[i], row_end_bytes());
+  }
 
  private:
-  // The address for a key without a row in memory: memory of its own, so that no branch is needed.
-  const std::byte* nowhere() const { return reinterpret_cast<const std::byte*>(this); }
+  // Sets the guess for a key. Returns whether there is one.
+  [[gnu::always_inline]] bool Guess(const RowsToPrefetch& rows, size_t i, Match match) {
+    guesses_[i] = match;
+    const Location location = match.location();
+    if (match.any() && location.IsInDram()) [[likely]] {
+      headers_[i] = rows.At(location);
+      return true;
+    }
+    headers_[i] = &no_header_;
+    if (match.any() && location.HasDevicePayload()) {
+      headers_[i] = rows.At(location);
+      has_payload_ |= 1u << i;
+    }
+    return match.any();
+  }
 
   size_t size_ = 0;
   size_t behind_count_ = 0;
-  const RowPrefetcher* rows_of_table_ = nullptr;
+  const RowsToPrefetch* rows_of_table_ = nullptr;
+  uint32_t has_payload_ = 0;
+  // Memory of the group's own, so that readers need no branch.
+  RowHeader no_header_ = {.key = 0, .identity = kVersionStep, .usage = 0};
   std::array<KeyHash, kGroupKeys> hashes_;
   std::array<Probe, kGroupKeys> probes_;
   std::array<Match, kGroupKeys> guesses_;
-  std::array<const std::byte*, kGroupKeys> rows_;
+  std::array<RowHeader*, kGroupKeys> headers_;
   std::array<uint8_t, kGroupKeys> behind_;  // keys to look for behind their homes
 };
 
@@ -137,12 +129,16 @@ class KeyGroup {
 class NextRows {
  public:
   // `group`: after step 3; nullptr: none is used next.
-  explicit NextRows(const KeyGroup* group)
-      : group_(group), size_(group == nullptr ? 0 : group->size()) {}
+  explicit NextRows(const KeyGroup* group) {
+    if (group == nullptr) return;
+    headers_ = group->headers().data();
+    size_ = static_cast<uint32_t>(group->size());
+    row_end_bytes_ = group->row_end_bytes();
+  }
 
   // The row at this place of its group.
   [[gnu::always_inline]] void Prefetch(size_t i) const {
-    if (i < size_) group_->PrefetchRow(i);
+    if (i < size_) RowsToPrefetch::Prefetch(headers_[i], row_end_bytes_);
   }
   // Those from this place on.
   void PrefetchFrom(size_t i) const {
@@ -150,8 +146,9 @@ class NextRows {
   }
 
  private:
-  const KeyGroup* const group_;
-  const size_t size_;
+  RowHeader* const* headers_ = nullptr;
+  uint32_t size_ = 0;
+  uint32_t row_end_bytes_ = 0;
 };
 
 // Calls use(number, group, next) for `group_count` groups in order, some groups after
@@ -160,16 +157,17 @@ class NextRows {
 // it uses row i, and the rest of `next` after its last row.
 template <typename Begin, typename Use>
 void RunGroups(const KeyIndex& index, size_t group_count, Begin begin, Use use) {
+  if (group_count == 1) {
+    KeyGroup group;
+    begin(0, &group);
+    group.PrefetchHome(index);
+    group.LookHome<IndexUse::kRead>(index);
+    group.LookBehind<IndexUse::kRead>(index);
+    NextRows(&group).PrefetchFrom(0);
+    return use(0, group, NextRows(nullptr));
+  }
   // There are as many groups in the pipeline as steps.
   std::array<KeyGroup, 4> groups;
-  if (group_count == 1) {
-    begin(0, &groups[0]);
-    groups[0].PrefetchHome(index);
-    groups[0].LookHome<IndexUse::kRead>(index);
-    groups[0].LookBehind<IndexUse::kRead>(index);
-    NextRows(&groups[0]).PrefetchFrom(0);
-    return use(0, groups[0], NextRows(nullptr));
-  }
   for (size_t step = 0; step < group_count + groups.size() - 1; ++step) {
     const auto group = [&](size_t done) -> KeyGroup* {
       const size_t number = step - done;  // wraps below zero
@@ -197,7 +195,7 @@ void RunGroups(const KeyIndex& index, size_t group_count, Begin begin, Use use) 
 class TableKeys {
  public:
   TableKeys(const Table& table, KeySpan keys, uint32_t row_bytes)
-      : table_(table), keys_(keys), rows_(table, row_bytes) {}
+      : table_(table), keys_(keys), rows_(table.parts().tier->rows(), row_bytes) {}
 
   const Table& table() const { return table_; }
   KeySpan keys() const { return keys_; }
@@ -213,7 +211,7 @@ class TableKeys {
  private:
   const Table& table_;
   const KeySpan keys_;
-  const RowPrefetcher rows_;
+  const RowsToPrefetch rows_;
 };
 
 // Goes through the groups of several TableKeys, one after the other.
@@ -249,7 +247,7 @@ void ForEachGroupOf(std::span<const TableKeys> all, Use use) {
     const GroupCursor::Place place = begun.Next(all);
     all[place.of].Hash(place.group, group);
   };
-  const auto use_group = [&](size_t, const KeyGroup& group, const NextRows& next) {
+  const auto use_group = [&](size_t, const KeyGroup& group, NextRows next) {
     const GroupCursor::Place place = used.Next(all);
     use(place.of, all[place.of].BeginOf(place.group), group, next);
   };
@@ -265,7 +263,7 @@ void ForEachKeyGroup(const Table& table, uint32_t row_bytes, KeySpan keys, uint3
   table.counters().calls.AddIndexWalk();
   const TableKeys all(table, keys.subspan(begin, end - begin), row_bytes);
   const auto begin_group = [&](size_t number, KeyGroup* group) { all.Hash(number, group); };
-  const auto use_group = [&](size_t number, const KeyGroup& group, const NextRows& next) {
+  const auto use_group = [&](size_t number, const KeyGroup& group, NextRows next) {
     use(static_cast<uint32_t>(begin + all.BeginOf(number)), group, next);
   };
   RunGroups(*table.parts().index, all.group_count(), begin_group, use_group);
@@ -277,7 +275,7 @@ template <typename HashAt, typename Use>
 void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
   if (count == 0) return;
   table.counters().calls.AddIndexWalk();
-  const RowPrefetcher rows(table, row_bytes);
+  const RowsToPrefetch rows(table.parts().tier->rows(), row_bytes);
   const auto begin_group = [&](size_t number, KeyGroup* group) {
     const size_t begin = number * kGroupKeys;
     const size_t size = std::min(kGroupKeys, count - begin);
@@ -285,7 +283,7 @@ void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt h
     for (size_t i = 0; i < size; ++i) hashes[i] = hash_at(begin + i);
     group->set_size(size);
   };
-  const auto use_group = [&](size_t number, const KeyGroup& group, const NextRows& next) {
+  const auto use_group = [&](size_t number, const KeyGroup& group, NextRows next) {
     for (size_t i = 0; i < group.size(); ++i) {
       next.Prefetch(i);
       use(number * kGroupKeys + i, group.hash(i), group.guess(i));

@@ -67,13 +67,11 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, PayloadList* payload_list, 
   RecentUses* const uses = made_uses.get();
   LoggedRows::Part logged(logged_rows, *batch, begin);
   PayloadList::Part payloads(payload_list, begin);
-  const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
-    for (uint32_t i = 0; i < copies.size(); ++i) {
-      touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
-    }
-    if (uses != nullptr) uses->Add(position, copies.size());
-    tally.NoteFound(Tier::kDram, copies.size());
-    batch->AnswerFound(position, copies.size(), &tally);
+  const auto found = [&](uint32_t position, const RowWatches& seen) {
+    touches.Add(position, seen);
+    if (uses != nullptr) uses->Add(position, seen.size());
+    tally.NoteFound(Tier::kDram, seen.size());
+    batch->AnswerFound(position, seen.size(), &tally);
   };
   const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
     if (row.header != nullptr) {
@@ -215,35 +213,30 @@ namespace {
 
 // Answers the positions of a group of a batch, from `begin` on, if all their rows are in DRAM.
 // Returns whether it has.
-bool ReadWholeGroup(const LeadingBatch& of, uint32_t begin, const KeyGroup& group,
-                    const NextRows& next, HeatTouches* touches) {
+bool ReadWholeGroup(const LeadingBatch& of, uint32_t begin, const KeyGroup& group, NextRows next,
+                    HeatTouches* touches) {
   Batch* const batch = of.batch;
   const Table& table = batch->table();
-  std::array<VectorCopy, kGroupKeys> memory;
-  const std::span copies = std::span(memory).first(group.size());
-  LocateRows(table, group, batch->keys().data() + begin, of.rows.Row(begin), of.rows.stride_bytes,
-             next, copies.data());
+  LocatedRows located(table.id(), group, batch->keys().data() + begin, next);
+  const RowWatches rows = located.all();
   const uint32_t bytes = table.layout().vector_bytes;
-  uint32_t left = ((1u << copies.size()) - 1) & ~CopyVectors(copies, bytes, nullptr);
+  uint32_t left = ((1u << rows.size()) - 1) &
+                  ~CopyVectors(rows, bytes, {of.rows.Row(begin), of.rows.stride_bytes}, nullptr);
   for (; left != 0; left &= left - 1) {
     // A guess was wrong, the row is being changed, or there is none.
     const auto i = static_cast<size_t>(std::countr_zero(left));
     Match match = group.guess(i);
-    const auto copy = [&](const RowWatch& watch) {
-      const VectorCopy one = {watch, copies[i].to};
-      return CopyVectors({&one, 1}, bytes, nullptr) != 0;
+    const auto copy = [&](const RowWatch& row) {
+      return CopyOneVector(row, bytes, of.rows.Row(begin + i), nullptr);
     };
     const RowSeen seen =
         FindAndReadRow(table, batch->keys()[begin + i], group.hash(i), copy, &match);
     if (seen.header == nullptr) return false;
-    copies[i].row.header = seen.header;
-    copies[i].row.mark = seen.mark;
+    located.Replace(i, seen);
   }
   touches->Use(*batch);
-  for (uint32_t i = 0; i < copies.size(); ++i) {
-    touches->Add(begin + i, {copies[i].row.header, copies[i].row.mark});
-  }
-  batch->AnswerLeading(copies.size());
+  touches->Add(begin, rows);
+  batch->AnswerLeading(rows.size());
   return true;
 }
 
@@ -260,7 +253,7 @@ void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKey
   EMBANK_CHECK(batches.size() == keys.size());
   if (batches.empty()) return;
   HeatTouches touches(*batches[0].batch);
-  const auto use = [&](size_t number, size_t begin, const KeyGroup& group, const NextRows& next) {
+  const auto use = [&](size_t number, size_t begin, const KeyGroup& group, NextRows next) {
     // A batch stops leading at its first group that was not answered.
     const bool leads = batches[number].batch->answered() == begin;
     if (leads &&
@@ -373,6 +366,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
     batch->ForEachPart(read_part);
     EMBANK_RETURN_IF_ERROR(ReadPayloads(*batch, batch->keys(), &elsewhere.payloads, rows));
   }
+  if (batch->count(Outcome::kFound) == batch->keys().size()) return OkStatus();
   const auto missing_begin = missing.begin() + batch->answered();
   const auto missing_end = std::remove(missing_begin, missing.end(), kNone);
   if (missing_end == missing_begin) return OkStatus();

@@ -3,6 +3,7 @@
 #define EMBANK_STORE_BATCH_ROW_GROUP_H_
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 
@@ -24,7 +25,7 @@ namespace embank {
   auto* const header = reinterpret_cast<RowHeader*>(rows.At(match.location()));
   const RowMark mark = LoadMark(header);
   if (!IsWholeRowOf(table, mark.identity) || LoadKey(header) != key) return {};
-  return {header, mark, match.word, match.seen};
+  return {header, mark, match};
 }
 
 // The header that a reader saw before it read a row. No header: the slot did not hold the row, or
@@ -73,7 +74,7 @@ RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, const Copy& co
 template <typename Copy, typename Seen>
 void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin, uint32_t end,
               Copy copy, Seen seen) {
-  const auto use = [&](uint32_t first, const KeyGroup& group, const NextRows& next) {
+  const auto use = [&](uint32_t first, const KeyGroup& group, NextRows next) {
     for (uint32_t i = 0; i < group.size(); ++i) {
       next.Prefetch(i);
       const uint32_t position = first + i;
@@ -86,27 +87,54 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
   ForEachKeyGroup(table, row_bytes, keys, begin, end, use);
 }
 
-// Locates the group's rows as they are now, for their vectors to go to `to`, to + stride_bytes, ...
-[[gnu::noinline]] inline void LocateRows(const Table& table, const KeyGroup& group, const Key* keys,
-                                         std::byte* to, uint64_t stride_bytes, const NextRows& next,
-                                         VectorCopy* copies) {
-  // Local copies: the compiler must assume that the writes below change everything else.
-  const RowAddresses rows = table.parts().tier->rows();
-  const TableId id = table.id();
-  const size_t size = group.size();
-  for (size_t i = 0; i < size; ++i) {
-    const Match& guess = group.guess(i);
-    const bool may_copy = guess.any() && guess.location().IsInDram();
-    next.Prefetch(i);
-    copies[i] = {may_copy ? SeeRow(rows, id, guess, keys[i]) : RowWatch{}, to + i * stride_bytes};
+// The rows of the keys of a group that are in DRAM, as they are now; others have no header.
+class LocatedRows {
+ public:
+  // `keys` are those of the group, which outlives this. Prefetches the next rows meanwhile.
+  [[gnu::noinline]] LocatedRows(TableId table, const KeyGroup& group, const Key* keys,
+                                NextRows next)
+      : entries_(group.guesses().data()), size_(group.size()) {
+    const size_t size = group.size();
+    for (size_t i = 0; i < size; ++i) {
+      RowHeader* const header = group.headers()[i];
+      const RowMark mark = LoadMark(header);
+      const bool is_it = IsWholeRowOf(table, mark.identity) & (LoadKey(header) == keys[i]);
+      headers_[i] = is_it ? header : nullptr;
+      marks_[i] = mark;
+      next.Prefetch(i);
+    }
+    next.PrefetchFrom(size);
+    for (uint32_t left = group.has_payload(); left != 0; left &= left - 1) {
+      headers_[static_cast<size_t>(std::countr_zero(left))] = nullptr;
+    }
   }
-  next.PrefetchFrom(size);
-}
+  LocatedRows(const LocatedRows&) = delete;
+  LocatedRows& operator=(const LocatedRows&) = delete;
+
+  RowWatches all() const { return {headers_.data(), marks_.data(), entries_, size_}; }
+  // The row of a key was found elsewhere.
+  void Replace(size_t i, const RowSeen& row) {
+    headers_[i] = row.header;
+    marks_[i] = row.mark;
+  }
+
+ private:
+  const Match* const entries_;
+  const size_t size_;
+  std::array<RowHeader*, kGroupKeys> headers_;
+  std::array<RowMark, kGroupKeys> marks_;
+};
 
 static_assert(kGroupKeys < kVectorCopiesMax);
 
+// Copies the vector of a row to `to`; returns whether the row was still current then. `image` is
+// that of CopyVectors.
+inline bool CopyOneVector(const RowWatch& row, uint32_t bytes, std::byte* to, std::byte* image) {
+  return CopyVectors(RowWatches::OfOne(row), bytes, {to, 0}, image) != 0;
+}
+
 // Like ReadRows, for a caller that copies the vectors out: to out.Row(position), many at a time.
-// `image` is that of CopyVectors. Calls found(position, copies) for rows in DRAM at that position
+// `image` is that of CopyVectors. Calls found(position, rows) for rows in DRAM at that position
 // and behind it, and other(position, RowSeen, Match) for keys that need more than a first look, and
 // for rows in device memory, which are not copied.
 template <typename Found, typename Other>
@@ -114,23 +142,20 @@ void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, Ro
               std::byte* image, Found found, Other other) {
   const uint32_t bytes = table.layout().vector_bytes;
   const auto search = [&](uint32_t position, KeyHash hash, Match match) {
-    const auto copy = [&](const RowWatch& watch) {
-      const VectorCopy one = {watch, out.Row(position)};
-      return CopyVectors({&one, 1}, bytes, image) != 0;
+    const auto copy = [&](const RowWatch& row) {
+      return CopyOneVector(row, bytes, out.Row(position), image);
     };
     const RowSeen row = FindAndReadRow(table, keys[position], hash, copy, &match);
     other(position, row, match);
   };
-  const auto use = [&](uint32_t position, const KeyGroup& group, const NextRows& next) {
-    std::array<VectorCopy, kGroupKeys> memory;
-    const std::span copies = std::span(memory).first(group.size());
-    LocateRows(table, group, keys.data() + position, out.Row(position), out.stride_bytes, next,
-               copies.data());
-    const uint32_t stood = CopyVectors(copies, bytes, image);
-    if (stood == (1u << copies.size()) - 1) return found(position, copies);
-    for (uint32_t i = 0; i < copies.size(); ++i) {
+  const auto use = [&](uint32_t position, const KeyGroup& group, NextRows next) {
+    const LocatedRows located(table.id(), group, keys.data() + position, next);
+    const RowWatches rows = located.all();
+    const uint32_t stood = CopyVectors(rows, bytes, {out.Row(position), out.stride_bytes}, image);
+    if (stood == (1u << rows.size()) - 1) return found(position, rows);
+    for (uint32_t i = 0; i < rows.size(); ++i) {
       if ((stood >> i & 1) != 0) {
-        found(position + i, copies.subspan(i, 1));
+        found(position + i, rows.Subspan(i, 1));
       } else {
         search(position + i, group.hash(i), group.guess(i));
       }

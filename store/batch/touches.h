@@ -29,44 +29,74 @@ class HeatTouches {
 
   // The rows that are added next are those of another batch of the store, which outlives this.
   void Use(const Batch& batch) { batch_ = &batch; }
+  // The rows of this position and those behind it. At most kGroupKeys.
+  void Add(uint32_t position, const RowWatches& rows) {
+    if (rows.size() == 0) return;
+    if (count_ + rows.size() > headers_.size()) Flush();
+    BeginRun(position);
+    if (rows.size() == kGroupKeys) {
+      std::copy_n(rows.headers, kGroupKeys, &headers_[count_]);
+      std::copy_n(rows.marks, kGroupKeys, &marks_[count_]);
+    } else {
+      for (size_t i = 0; i < rows.size(); ++i) Note(count_ + i, {rows.headers[i], rows.marks[i]});
+    }
+    count_ += static_cast<uint32_t>(rows.size());
+  }
   void Add(uint32_t position, const RowSeen& row) {
-    if (count_ == touches_.size()) Flush();
-    touches_[count_++] = {row.header, WordOf(row.mark),
-                          TouchedWord(row.mark, now_, batch_->TouchesOf(position)), batch_,
-                          position};
+    if (count_ == headers_.size()) Flush();
+    BeginRun(position);
+    Note(count_++, row);
   }
   // Inside the guard under which the rows were seen.
-  void Flush() {
-    for (size_t i = 0; i < count_; ++i) {
-      const Touch& touch = touches_[i];
-      uint64_t word = touch.seen;
-      if (std::atomic_ref(*MarkWord(touch.header))
-              .compare_exchange_strong(word, touch.touched, std::memory_order_relaxed)) {
-        continue;
-      }
-      // Mostly another thread has touched it.
-      const bool is_same = MarkOf(word).identity == MarkOf(touch.seen).identity;
-      const uint32_t touches = touch.batch->TouchesOf(touch.position);
-      if (!is_same || !TouchHeat(touch.header, MarkOf(word), now_, touches)) {
-        TouchAnew(*touch.batch, touch.position, touches);
-      }
+  [[gnu::noinline]] void Flush() {
+    for (size_t run = 0; run < run_count_; ++run) {
+      const uint32_t end = run + 1 < run_count_ ? runs_[run + 1].begin : count_;
+      TouchRun(runs_[run], end);
     }
     count_ = 0;
+    run_count_ = 0;
   }
 
  private:
-  // The second word of a header, before and after, so that an exchange waits for nothing else.
-  struct Touch {
-    RowHeader* header;
-    uint64_t seen;
-    uint64_t touched;
+  static constexpr size_t kRowsMax = 4 * kGroupKeys;
+
+  // Rows of positions of a batch next to each other, from number `begin` on.
+  struct Run {
     const Batch* batch;
     uint32_t position;
+    uint32_t begin;
   };
 
+  void Note(size_t number, const RowSeen& row) {
+    headers_[number] = row.header;
+    marks_[number] = row.mark;
+  }
+  void BeginRun(uint32_t position) {
+    if (run_count_ != 0) {
+      const Run& last = runs_[run_count_ - 1];
+      if (last.batch == batch_ && last.position + (count_ - last.begin) == position) return;
+    }
+    runs_[run_count_++] = {batch_, position, count_};
+  }
+  void TouchRun(const Run& run, size_t end) const {
+    // A local copy: an exchange may have changed the original.
+    const HeatEpoch now = now_;
+    const auto touch = [&](size_t i, uint32_t touches) __attribute__((always_inline)) {
+      if (TouchHeat(headers_[i], marks_[i], now, touches)) return;
+      TouchAnew(*run.batch, PositionOf(run, i), touches);
+    };
+    if (!run.batch->has_touches()) {
+      for (size_t i = run.begin; i < end; ++i) touch(i, 1);
+      return;
+    }
+    for (size_t i = run.begin; i < end; ++i) touch(i, run.batch->TouchesOf(PositionOf(run, i)));
+  }
+  static uint32_t PositionOf(const Run& run, size_t i) {
+    return run.position + (static_cast<uint32_t>(i) - run.begin);
+  }
   // The row was written since it was read; or it was erased, and its heat is dropped. If its key
   // was created again meanwhile, the new row gets the heat: only the key identifies a row.
-  void TouchAnew(const Batch& batch, uint32_t position, uint32_t touches) const {
+  [[gnu::noinline]] void TouchAnew(const Batch& batch, uint32_t position, uint32_t touches) const {
     const Key key = batch.keys()[position];
     const Table& table = batch.table();
     RowSeen row;
@@ -80,8 +110,11 @@ class HeatTouches {
 
   const Batch* batch_;
   const HeatEpoch now_;
-  size_t count_ = 0;
-  std::array<Touch, 64> touches_;
+  uint32_t count_ = 0;
+  uint32_t run_count_ = 0;
+  std::array<RowHeader*, kRowsMax> headers_;
+  std::array<RowMark, kRowsMax> marks_;
+  std::array<Run, kRowsMax> runs_;
 };
 
 // The positions of one part of a batch that found their rows in memory. It touches these rows

@@ -25,6 +25,7 @@
 
 #include "base/threads/fence.h"
 #include "tiers/row/location.h"
+#include "tiers/row/row_watch.h"
 
 namespace embank {
 
@@ -43,7 +44,7 @@ constexpr uint64_t MakeEntry(uint32_t tag, Location location) {
   return (uint64_t{tag} << kTagShift) | location.units;
 }
 constexpr uint32_t TagOf(uint64_t entry) { return static_cast<uint32_t>(entry >> kTagShift); }
-constexpr Location LocationOf(uint64_t entry) { return {entry & ((uint64_t{1} << kTagShift) - 1)}; }
+constexpr Location LocationOf(uint64_t entry) { return {entry & kTierAndUnitsMask}; }
 
 struct alignas(64) Bucket {
   // Word 0, then the inverted entries.
@@ -114,16 +115,6 @@ struct alignas(64) Bucket {
 static_assert(sizeof(Bucket) == 64);
 static_assert(kBucketEntries == 7 && kDisplacementMax == 7);  // as in the drawing, and three bits
                                                               // each
-
-// An entry that may be the wanted one, and its word when it was read. Match{}: none.
-struct Match {
-  const std::atomic<uint64_t>* word;  // nullptr: none
-  uint64_t seen;                      // inverted, as in the bucket
-  bool any() const { return word != nullptr; }
-  Location location() const { return LocationOf(~seen); }
-  // Whether the entry is still there, unchanged.
-  bool IsCurrent() const { return word->load(std::memory_order_relaxed) == seen; }
-};
 
 }  // namespace embank
 

@@ -77,6 +77,19 @@ class KeyIndex {
     return {ArrayOf(shard).At(place.home), place.tag};
   }
 
+  // The same for many; prefetches their buckets.
+  void FindHomes(std::span<const KeyHash> hashes, Probe* probes) const {
+    // Local copies: the compiler must assume that the writes below change the originals.
+    const Shard* const shards = shards_.data();
+    std::byte* const base = memory_.base();
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      const Shard& shard = shards[ShardOf(hashes[i])];
+      const IndexPlace place = shard.PlaceOf(hashes[i]);
+      probes[i] = {BucketArray(base, shard).At(place.home), place.tag};
+      __builtin_prefetch(probes[i].bucket);
+    }
+  }
+
   // Tells which entries of the probes' buckets have their tags, as TagMatcher does.
   void MatchTags(std::span<const Probe> probes, uint8_t* masks) const {
     match_tags_(probes, masks);
@@ -86,7 +99,7 @@ class KeyIndex {
   static Match FirstMatch(const Probe& probe, uint32_t mask) {
     // More than one round is needed only if the tag is that of empty entries.
     for (; mask != 0; mask &= mask - 1) {
-      const auto& word = probe.bucket->words[1 + std::countr_zero(mask)];
+      const auto& word = probe.bucket->words[1 + static_cast<size_t>(std::countr_zero(mask))];
       const uint64_t seen = word.load(std::memory_order_relaxed);
       if (~seen != kEmptyEntry) return {&word, seen};
     }

@@ -181,42 +181,37 @@ void BagSums::AddFromSlots(Batch* batch, uint64_t begin) const {
     keys.Hash(number, group);
     if (!goes_on) group->set_size(0);
   };
-  const auto add = [&](size_t number, const KeyGroup& group, const NextRows& next) {
+  const auto add = [&](size_t number, const KeyGroup& group, NextRows next) {
     if (!goes_on) return next.PrefetchFrom(0);
     const auto first = static_cast<uint32_t>(keys.BeginOf(number));
-    std::array<VectorCopy, kGroupKeys> rows;
-    LocateRows(table, group, batch->keys().data() + first, nullptr, 0, next, rows.data());
-    for (size_t i = 0; i < group.size(); ++i) {
-      const uint64_t key = feature_.offsets[0] + begin + first + i;
-      while (key >= feature_.offsets[bag + 1]) ++bag;
-      rows[i].to = feature_.rows.Row(bag);
-    }
-    const auto add_some = [&](size_t begin_row, std::span<const VectorCopy> some) {
+    LocatedRows located(table.id(), group, batch->keys().data() + first, next);
+    const RowWatches rows = located.all();
+    const auto add_some = [&](size_t begin_row, const RowWatches& some) {
       return AddVectors(some, table.layout().dim,
-                        weights == nullptr ? nullptr : weights + first + begin_row);
+                        weights == nullptr ? nullptr : weights + first + begin_row,
+                        feature_.rows.Row(bag));
     };
-    const std::span<const VectorCopy> all = std::span(rows).first(group.size());
-    size_t added = Seeded(SeededBug::kRowMissingInSum) ? 1 : 0;
-    while (true) {
-      for (const size_t end = added + add_some(added, all.subspan(added)); added < end; ++added) {
-        touches.Add(first + static_cast<uint32_t>(added),
-                    {rows[added].row.header, rows[added].row.mark});
-      }
-      if (added == all.size()) break;
+    const bool skips = Seeded(SeededBug::kRowMissingInSum) && rows.headers[0] != nullptr;
+    size_t added = skips ? 1 : 0;
+    while (added < rows.size()) {
+      const uint64_t key = feature_.offsets[0] + begin + first + added;
+      while (key >= feature_.offsets[bag + 1]) ++bag;
+      const size_t of_bag = std::min(rows.size() - added, feature_.offsets[bag + 1] - key);
+      const size_t added_now = add_some(added, rows.Subspan(added, of_bag));
+      added += added_now;
+      if (added_now == of_bag) continue;
       // A guess was wrong, the row is being changed, or it is not in DRAM.
       Match match = group.guess(added);
       const RowSeen seen = FindAndReadRow(
           table, batch->keys()[first + added], group.hash(added),
-          [&](const RowWatch& watch) {
-            const VectorCopy one = {watch, rows[added].to};
-            return add_some(added, {&one, 1}) == 1;
-          },
+          [&](const RowWatch& row) { return add_some(added, RowWatches::OfOne(row)) == 1; },
           &match);
       if (seen.header == nullptr) break;
-      touches.Add(first + static_cast<uint32_t>(added++), seen);
+      located.Replace(added++, seen);
     }
+    touches.Add(first, rows.Subspan(0, added));
     batch->AnswerLeading(added);
-    goes_on = added == all.size();
+    goes_on = added == rows.size();
   };
   const EpochTable::Guard guard(table.parts().epochs);
   RunGroups(*table.parts().index, keys.group_count(), hash, add);

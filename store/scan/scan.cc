@@ -159,8 +159,7 @@ Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
     if (is_whole) image.emplace(parts.row_memory, layout);
     const auto copy = [&](uint32_t, const RowWatch& watch) {
       if (!is_whole) {
-        const VectorCopy one = {watch, rows.vectors.Row(*copied)};
-        return CopyVectors({&one, 1}, layout.vector_bytes, nullptr) != 0;
+        return CopyOneVector(watch, layout.vector_bytes, rows.vectors.Row(*copied), nullptr);
       }
       const auto* const row = reinterpret_cast<const std::byte*>(watch.header);
       CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image->bytes()));

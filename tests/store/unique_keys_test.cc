@@ -384,31 +384,39 @@ TEST(LookupsOfRepeatedKeys, RefuseAllPositionsOfAKeyWithoutSpace) {
 }
 
 // A row that was written after it was read is looked for by its own batch's key.
-TEST(HeatTouches, CountForTheBatchOfEachRow) {
+// The rows are written before their touches are counted, so that each is looked for by its
+// position.
+TEST(HeatTouches, CountForTheBatchAndPositionOfEachRow) {
   StoreWorld world;
   Table* const table = world.Create("t", OptionsOf(1));
-  std::vector<float> rows = {1, 2};
-  const std::vector<Key> keys = {10, 20};
+  std::vector<float> rows = {1, 2, 3, 4};
+  const std::vector<Key> keys = {10, 20, 30, 40};
   ASSERT_TRUE(Upsert(table, keys, RowsOf(rows, 1), {}).ok());
-  const Batch first(table, std::span(keys).first(1), {});
+  Batch first(table, std::span(keys).first(3), {});
+  const std::vector<uint16_t> touches_of_first = {5, 6, 7};
+  first.set_touches(touches_of_first);
   const Batch second(table, std::span(keys).last(1), {});
   {
     const EpochTable::Guard guard(table->parts().epochs);
     HeatTouches touches(first);
-    for (const Batch* const batch : {&first, &second}) {
-      touches.Use(*batch);
+    const auto add = [&](const Batch& batch, uint32_t position) {
+      touches.Use(batch);
       Match match = {};
-      const Key key = batch->keys()[0];
-      touches.Add(0, FindAndReadRow(
-                         *table, key, table->HashOf(key),
-                         [](const RowWatch& watch) { return watch.IsCurrent(); }, &match));
-    }
+      const Key key = batch.keys()[position];
+      touches.Add(position, FindAndReadRow(
+                                *table, key, table->HashOf(key),
+                                [](const RowWatch& watch) { return watch.IsCurrent(); }, &match));
+    };
+    add(first, 1);
+    add(first, 2);
+    add(second, 0);
+    add(first, 1);
     ASSERT_TRUE(Upsert(table, keys, RowsOf(rows, 1), {}).ok());
     touches.Flush();
   }
-  std::vector<uint32_t> heat(2);
+  std::vector<uint32_t> heat(4);
   ASSERT_TRUE(GetHeat(table, keys, heat, {}).ok());
-  EXPECT_EQ(heat, (std::vector<uint32_t>{1, 1}));
+  EXPECT_EQ(heat, (std::vector<uint32_t>{0, 12, 7, 1}));
 }
 
 }  // namespace

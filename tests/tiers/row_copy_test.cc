@@ -58,7 +58,7 @@ class WatchedRow {
 
   RowHeader* header() { return reinterpret_cast<RowHeader*>(memory_.data()); }
   std::byte* vector() { return memory_.data() + RowLayout::kVectorOffsetBytes; }
-  RowWatch Watch() { return {header(), LoadMark(header()), &entry_, entry_}; }
+  RowWatch Watch() { return {header(), LoadMark(header()), {&entry_, entry_}}; }
   void MoveEntry() { ++entry_; }
 
   static constexpr TableId kTable = 3;
@@ -67,6 +67,20 @@ class WatchedRow {
   static constexpr uint32_t kIdentity = kTable | 4 * kVersionStep;
   RowMemory memory_;
   std::atomic<uint64_t> entry_{5};
+};
+
+// Rows by columns, as a group has them.
+struct WatchColumns {
+  std::vector<RowHeader*> headers;
+  std::vector<RowMark> marks;
+  std::vector<Match> entries;
+
+  void Add(const RowWatch& row) {
+    headers.push_back(row.header);
+    marks.push_back(row.mark);
+    entries.push_back(row.entry);
+  }
+  RowWatches all() const { return {headers.data(), marks.data(), entries.data(), headers.size()}; }
 };
 
 TEST(RowCopy, CopiesOfVectorsAreExactForEverySizeAndAlignment) {
@@ -78,10 +92,10 @@ TEST(RowCopy, CopiesOfVectorsAreExactForEverySizeAndAlignment) {
       const uint32_t stride_bytes = bytes + 3;
       std::vector<std::byte> to(kAlignments + size_t{3} * stride_bytes + 64, kPattern);
       std::byte* const begin = to.data() + alignment;
-      const VectorCopy copies[] = {{rows[0].Watch(), begin},
-                                   {RowWatch{}, begin + stride_bytes},
-                                   {rows[1].Watch(), begin + size_t{2} * stride_bytes}};
-      ASSERT_EQ(CopyVectors(copies, bytes, alignment % 2 == 0 ? image.data() : nullptr), 0b101u);
+      WatchColumns watches;
+      for (const RowWatch& row : {rows[0].Watch(), RowWatch{}, rows[1].Watch()}) watches.Add(row);
+      std::byte* const image_or_null = alignment % 2 == 0 ? image.data() : nullptr;
+      ASSERT_EQ(CopyVectors(watches.all(), bytes, {begin, stride_bytes}, image_or_null), 0b101u);
       std::vector<std::byte> expected(to.size(), kPattern);
       std::copy_n(rows[0].vector(), bytes, expected.data() + alignment);
       std::copy_n(rows[1].vector(), bytes, expected.data() + alignment + size_t{2} * stride_bytes);
@@ -98,10 +112,10 @@ TEST(RowCopy, SumsOfVectorsAreExactAndEndBeforeARowThatDidNotStand) {
       const bool is_weighted = random.OneIn(2);
       std::deque<WatchedRow> rows;
       std::vector<float> weights(9);
-      std::vector<VectorCopy> copies;
-      // Two destinations at odd addresses, with floats that stay behind them.
-      std::vector<std::byte> to(1 + 2 * (dim + 1) * sizeof(float), kPattern);
-      std::vector<float> sums(2 * (dim + 1));
+      WatchColumns watches;
+      // At an odd address, with a float that stays behind it.
+      std::vector<std::byte> to(1 + (dim + 1) * sizeof(float), kPattern);
+      std::vector<float> sums(dim + 1);
       std::memcpy(sums.data(), to.data() + 1, sums.size() * sizeof(float));
       for (size_t i = 0; i < 9; ++i) {
         WatchedRow& row = rows.emplace_back(dim * uint32_t{sizeof(float)}, &random);
@@ -109,15 +123,15 @@ TEST(RowCopy, SumsOfVectorsAreExactAndEndBeforeARowThatDidNotStand) {
         for (float& value : values) value = random.Signed();
         std::memcpy(row.vector(), values.data(), dim * sizeof(float));
         weights[i] = random.Signed();
-        const size_t begin = i < 4 ? 0 : dim + 1;
-        copies.push_back({row.Watch(), to.data() + 1 + begin * sizeof(float)});
+        watches.Add(row.Watch());
         if (i == stopped && i % 2 == 1) row.MoveEntry();
-        if (i == stopped && i % 2 == 0) copies.back().row.header = nullptr;
+        if (i == stopped && i % 2 == 0) watches.headers.back() = nullptr;
         for (uint32_t j = 0; j < dim && i < stopped; ++j) {
-          sums[begin + j] += is_weighted ? weights[i] * values[j] : values[j];
+          sums[j] += is_weighted ? weights[i] * values[j] : values[j];
         }
       }
-      ASSERT_EQ(AddVectors(copies, dim, is_weighted ? weights.data() : nullptr), stopped);
+      const float* const factors = is_weighted ? weights.data() : nullptr;
+      ASSERT_EQ(AddVectors(watches.all(), dim, factors, to.data() + 1), stopped);
       ASSERT_EQ(std::memcmp(to.data() + 1, sums.data(), sums.size() * sizeof(float)), 0)
           << "dim " << dim << ", " << stopped << " rows";
     }
@@ -134,13 +148,14 @@ TEST(RowCopy, ACopyOfVectorsThatDidNotStandWritesNothing) {
     for (const bool entry_moved : {false, true}) {
       WatchedRow row(bytes, &random);
       std::vector<std::byte> to(bytes, kPattern);
-      const VectorCopy copy = {row.Watch(), to.data()};
+      const RowWatch watch = row.Watch();
       if (entry_moved) {
         row.MoveEntry();
       } else {
         BeginRowWrite(row.header());
       }
-      ASSERT_EQ(CopyVectors({&copy, 1}, bytes, image_or_null), 0u) << bytes;
+      ASSERT_EQ(CopyVectors(RowWatches::OfOne(watch), bytes, {to.data(), 0}, image_or_null), 0u)
+          << bytes;
       ASSERT_EQ(to, std::vector<std::byte>(bytes, kPattern)) << bytes;
     }
   }
@@ -151,19 +166,19 @@ TEST(RowCopy, ACopyOfVectorsSaysWhichStood) {
   constexpr uint32_t kBytes = 64;
   Random random(5);
   std::vector<std::unique_ptr<WatchedRow>> rows;
-  std::vector<VectorCopy> copies;
+  WatchColumns watches;
   std::vector<std::byte> to(kVectorCopiesMax * kBytes);
   uint32_t expected = 0;
   for (uint32_t i = 0; i < kVectorCopiesMax; ++i) {
     rows.push_back(std::make_unique<WatchedRow>(kBytes, &random));
-    copies.push_back({rows[i]->Watch(), to.data() + size_t{i} * kBytes});
+    watches.Add(rows[i]->Watch());
     if (i % 3 == 1) {
       rows[i]->MoveEntry();
     } else {
       expected |= 1u << i;
     }
   }
-  EXPECT_EQ(CopyVectors(copies, kBytes, nullptr), expected);
+  EXPECT_EQ(CopyVectors(watches.all(), kBytes, {to.data(), kBytes}, nullptr), expected);
 }
 
 // Beside a writer: a row that is reported as current is one value; any other was not written.
@@ -196,8 +211,8 @@ TEST(RowCopy, ACopyOfVectorsBesideAWriterIsWholeOrNothing) {
       const RowWatch watch = row.Watch();
       if (IsBeingWritten(watch.mark.identity)) return std::this_thread::yield();
       std::fill(to.begin(), to.end(), kPattern);
-      const VectorCopy copy = {watch, to.data()};
-      const bool is_whole = CopyVectors({&copy, 1}, bytes, image.data()) != 0;
+      const bool is_whole =
+          CopyVectors(RowWatches::OfOne(watch), bytes, {to.data(), 0}, image.data()) != 0;
       ++(is_whole ? stood : did_not_stand);
       torn += is_one_value() && (is_whole || to[0] == kPattern) ? 0 : 1;
     };

@@ -163,6 +163,26 @@ TEST(RowHeader, HeatSaturatesAndDoesNotSpillIntoTheStamp) {
   EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax, 9), 10, 1), PackUsage(3, kHeatMax / 2 + 1, 10));
 }
 
+// The word's common case is told by one comparison of epoch and heat.
+TEST(RowHeader, TheWordOfATouchedRowHasItsTouchedUsage) {
+  constexpr uint32_t kIdentity = 0xABCDE123;
+  for (const uint32_t heat : {0u, 1u, kHeatMax - 3, kHeatMax - 2, kHeatMax - 1, kHeatMax}) {
+    for (const uint32_t epoch : {0u, 1u, 128u, 255u}) {
+      for (const uint32_t later : {0u, 1u, 2u, 127u, 128u, 255u}) {
+        for (const uint32_t touches : {0u, 1u, 2u, 65535u, kHeatMax - 1, kHeatMax, kHeatMax + 1}) {
+          const auto stamp = static_cast<HeatEpoch>(epoch);
+          const auto now = static_cast<HeatEpoch>(epoch + later);
+          const RowMark mark = {kIdentity, PackUsage(8, heat, stamp)};
+          const RowMark touched = MarkOf(TouchedWord(WordOf(mark), now, touches));
+          ASSERT_EQ(touched.identity, kIdentity);
+          ASSERT_EQ(touched.usage, TouchedUsage(mark.usage, now, touches))
+              << "heat " << heat << " of " << epoch << ", " << later << " later, " << touches;
+        }
+      }
+    }
+  }
+}
+
 TEST(RowHeader, AnyHistoryOfTouchesGivesWhatAPlainCounterGives) {
   Random random(2);
   for (int history = 0; history < 300; ++history) {

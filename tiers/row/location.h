@@ -50,6 +50,7 @@ constexpr Location LocationIn(Tier tier, uint64_t units) {
 }
 
 inline constexpr uint64_t kUnitsMask = (uint64_t{1} << kLocationBits) - 1;
+inline constexpr uint64_t kTierAndUnitsMask = (uint64_t{1} << (kTierBits + kLocationBits)) - 1;
 inline constexpr Location kNoLocation{kUnitsMask};
 
 // The slot of DRAM that a row with a header has: its own, or that of its header alone.

@@ -30,20 +30,19 @@ void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
 
 namespace {
 
-const std::byte* VectorOf(const RowWatch& row) {
-  return reinterpret_cast<const std::byte*>(row.header) + RowLayout::kVectorOffsetBytes;
+const std::byte* VectorOf(const RowHeader* header) {
+  return reinterpret_cast<const std::byte*>(header) + RowLayout::kVectorOffsetBytes;
 }
 
 // Copies go into the image first, if there is one, because they may be torn.
-[[gnu::noinline]] uint32_t CopyByImage(std::span<const VectorCopy> copies, uint32_t bytes,
+[[gnu::noinline]] uint32_t CopyByImage(RowWatches rows, uint32_t bytes, RowSpan to,
                                        std::byte* image) {
   uint32_t stood = 0;
-  for (size_t k = 0; k < copies.size(); ++k) {
-    const VectorCopy copy = copies[k];
-    if (copy.row.header == nullptr) continue;
-    CopyFromRow(VectorOf(copy.row), bytes, image != nullptr ? image : copy.to);
-    if (!copy.row.IsCurrent()) continue;
-    if (image != nullptr) std::memcpy(copy.to, image, bytes);
+  for (size_t k = 0; k < rows.size(); ++k, to.data += to.stride_bytes) {
+    if (rows.headers[k] == nullptr) continue;
+    CopyFromRow(VectorOf(rows.headers[k]), bytes, image != nullptr ? image : to.data);
+    if (!rows.IsCurrent(k)) continue;
+    if (image != nullptr) std::memcpy(to.data, image, bytes);
     stood |= 1u << k;
   }
   return stood;
@@ -60,24 +59,24 @@ void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
   }
 }
 
-uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image) {
+uint32_t CopyVectors(RowWatches rows, uint32_t bytes, RowSpan to, std::byte* image) {
   std::array<std::byte, kHeldBytesMax> held;
-  return CopyByImage(copies, bytes, bytes <= held.size() ? held.data() : image);
+  return CopyByImage(rows, bytes, to, bytes <= held.size() ? held.data() : image);
 }
 
-size_t AddVectors(std::span<const VectorCopy> rows, uint32_t dim, const float* weights) {
+size_t AddVectors(RowWatches rows, uint32_t dim, const float* weights, std::byte* sum) {
   std::array<float, kHeldBytesMax / sizeof(float)> held;
   size_t added = 0;
   for (; added < rows.size(); ++added) {
-    const VectorCopy& row = rows[added];
-    if (row.row.header == nullptr) break;
-    CopyFromRow(VectorOf(row.row), dim * sizeof(float), reinterpret_cast<std::byte*>(held.data()));
-    if (!row.row.IsCurrent()) break;
+    if (rows.headers[added] == nullptr) break;
+    CopyFromRow(VectorOf(rows.headers[added]), dim * sizeof(float),
+                reinterpret_cast<std::byte*>(held.data()));
+    if (!rows.IsCurrent(added)) break;
     for (uint32_t i = 0; i < dim; ++i) {
-      float sum;
-      std::memcpy(&sum, row.to + i * sizeof(sum), sizeof(sum));
-      sum += weights == nullptr ? held[i] : weights[added] * held[i];
-      std::memcpy(row.to + i * sizeof(sum), &sum, sizeof(sum));
+      float value;
+      std::memcpy(&value, sum + i * sizeof(value), sizeof(value));
+      value += weights == nullptr ? held[i] : weights[added] * held[i];
+      std::memcpy(sum + i * sizeof(value), &value, sizeof(value));
     }
   }
   return added;
@@ -87,18 +86,34 @@ size_t AddVectors(std::span<const VectorCopy> rows, uint32_t dim, const float* w
 
 namespace {
 
-// A line in one, two or four registers, as the machine has them.
 constexpr size_t kLineBytes = 64;
-using Line = uint64_t __attribute__((vector_size(kLineBytes)));
-static_assert(kHeldBytesMax == 8 * kLineBytes, "the cases of CopyVectors hold so many lines");
+// Pieces of rows at any address, each in as few registers as the machine has for it. They are read
+// and written as such: g++ 12 makes a memcpy of them a copy by way of the stack. (As arguments of
+// templates the types themselves would lose their attributes.)
+#define EMBANK_PIECE(name, type, bytes)                                            \
+  struct name {                                                                    \
+    using Value = type __attribute__((vector_size(bytes), aligned(1), may_alias)); \
+    static constexpr size_t kBytes = bytes;                                        \
+  }
+EMBANK_PIECE(Line, uint64_t, kLineBytes);
+EMBANK_PIECE(Half, uint64_t, kLineBytes / 2);
+EMBANK_PIECE(Quarter, uint64_t, kLineBytes / 4);
+EMBANK_PIECE(Word, uint64_t, kWordBytes);
+EMBANK_PIECE(LineOfFloats, float, kLineBytes);
+#undef EMBANK_PIECE
+static_assert(kHeldBytesMax == 16 * Half::kBytes, "CopyVectors has a case for each number");
 
 #define EMBANK_INLINE __attribute__((always_inline)) inline
 
-EMBANK_INLINE void CopyLine(const std::byte* from, std::byte* to) {
-  Line line;
-  std::memcpy(&line, from, sizeof line);
-  std::memcpy(to, &line, sizeof line);
+template <typename Piece>
+EMBANK_INLINE const typename Piece::Value& At(const std::byte* at) {
+  return *reinterpret_cast<const typename Piece::Value*>(at);
 }
+template <typename Piece>
+EMBANK_INLINE typename Piece::Value& At(std::byte* at) {
+  return *reinterpret_cast<typename Piece::Value*>(at);
+}
+EMBANK_INLINE void CopyLine(const std::byte* from, std::byte* to) { At<Line>(to) = At<Line>(from); }
 
 // The compiler knows the size, so that no loop is left.
 template <uint32_t lines>
@@ -134,44 +149,42 @@ EMBANK_SIMD_CLONES void CopyFromRow(const std::byte* from, uint32_t bytes, std::
 
 namespace {
 
+// Half lines: a processor with registers of 32 bytes would have to hold a whole one in memory.
 // All pieces of a row are held, in registers where these are wide enough, before the first one is
 // written. The last one overlaps the one before it.
 template <typename Piece, uint32_t pieces>
-EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t bytes) {
-  constexpr size_t kPieceBytes = sizeof(Piece);
+EMBANK_INLINE uint32_t CopyHeld(RowWatches rows, uint32_t bytes, RowSpan to) {
+  constexpr size_t kPieceBytes = Piece::kBytes;
   const size_t last = bytes - kPieceBytes;
   uint32_t stood = 0;
-  for (size_t k = 0; k < copies.size(); ++k) {
-    // A local copy: the compiler must assume that the writes below change the original.
-    const VectorCopy copy = copies[k];
-    if (copy.row.header == nullptr) continue;
-    const std::byte* const from = VectorOf(copy.row);
-    Piece held[pieces];
-#pragma GCC unroll 8
+  for (size_t k = 0; k < rows.size(); ++k, to.data += to.stride_bytes) {
+    if (rows.headers[k] == nullptr) continue;
+    const std::byte* const from = VectorOf(rows.headers[k]);
+    typename Piece::Value held[pieces];
+#pragma GCC unroll 16
     for (size_t i = 0; i + 1 < pieces; ++i) {
-      std::memcpy(&held[i], from + i * kPieceBytes, kPieceBytes);
+      held[i] = At<Piece>(from + i * kPieceBytes);
     }
-    std::memcpy(&held[pieces - 1], from + last, kPieceBytes);
-    if (!copy.row.IsCurrent()) continue;
-#pragma GCC unroll 8
+    held[pieces - 1] = At<Piece>(from + last);
+    if (!rows.IsCurrent(k)) continue;
+#pragma GCC unroll 16
     for (size_t i = 0; i + 1 < pieces; ++i) {
-      std::memcpy(copy.to + i * kPieceBytes, &held[i], kPieceBytes);
+      At<Piece>(to.data + i * kPieceBytes) = held[i];
     }
-    std::memcpy(copy.to + last, &held[pieces - 1], kPieceBytes);
+    At<Piece>(to.data + last) = held[pieces - 1];
     stood |= 1u << k;
   }
   return stood;
 }
 
 // The rest is less than a word; the row has the whole word.
-uint32_t CopyHeldBytes(std::span<const VectorCopy> copies, uint32_t bytes) {
+uint32_t CopyHeldBytes(RowWatches rows, uint32_t bytes, RowSpan to) {
   uint32_t stood = 0;
-  for (size_t k = 0; k < copies.size(); ++k) {
-    const VectorCopy copy = copies[k];
-    if (copy.row.header == nullptr) continue;
-    const uint64_t word = LoadRowWord(VectorOf(copy.row));
-    if (!copy.row.IsCurrent()) continue;
-    std::memcpy(copy.to, &word, bytes);
+  for (size_t k = 0; k < rows.size(); ++k, to.data += to.stride_bytes) {
+    if (rows.headers[k] == nullptr) continue;
+    const uint64_t word = LoadRowWord(VectorOf(rows.headers[k]));
+    if (!rows.IsCurrent(k)) continue;
+    std::memcpy(to.data, &word, bytes);
     stood |= 1u << k;
   }
   return stood;
@@ -179,92 +192,103 @@ uint32_t CopyHeldBytes(std::span<const VectorCopy> copies, uint32_t bytes) {
 
 }  // namespace
 
-EMBANK_SIMD_CLONES uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes,
+EMBANK_SIMD_CLONES uint32_t CopyVectors(RowWatches rows, uint32_t bytes, RowSpan to,
                                         std::byte* image) {
-  using Half = uint64_t __attribute__((vector_size(kLineBytes / 2)));
-  using Quarter = uint64_t __attribute__((vector_size(kLineBytes / 4)));
-  switch ((bytes + kLineBytes - 1) / kLineBytes) {
+  switch ((bytes + Half::kBytes - 1) / Half::kBytes) {
     case 1:
-      if (bytes == kLineBytes) return CopyHeld<Line, 1>(copies, bytes);
-      if (bytes >= sizeof(Half)) return CopyHeld<Half, 2>(copies, bytes);
-      if (bytes >= sizeof(Quarter)) return CopyHeld<Quarter, 2>(copies, bytes);
-      if (bytes >= kWordBytes) return CopyHeld<uint64_t, 2>(copies, bytes);
-      return CopyHeldBytes(copies, bytes);
+      if (bytes == Half::kBytes) return CopyHeld<Half, 1>(rows, bytes, to);
+      if (bytes >= Quarter::kBytes) return CopyHeld<Quarter, 2>(rows, bytes, to);
+      if (bytes >= kWordBytes) return CopyHeld<Word, 2>(rows, bytes, to);
+      return CopyHeldBytes(rows, bytes, to);
     case 2:
-      return CopyHeld<Line, 2>(copies, bytes);
+      return CopyHeld<Half, 2>(rows, bytes, to);
     case 3:
-      return CopyHeld<Line, 3>(copies, bytes);
+      return CopyHeld<Half, 3>(rows, bytes, to);
     case 4:
-      return CopyHeld<Line, 4>(copies, bytes);
+      return CopyHeld<Half, 4>(rows, bytes, to);
     case 5:
-      return CopyHeld<Line, 5>(copies, bytes);
+      return CopyHeld<Half, 5>(rows, bytes, to);
     case 6:
-      return CopyHeld<Line, 6>(copies, bytes);
+      return CopyHeld<Half, 6>(rows, bytes, to);
     case 7:
-      return CopyHeld<Line, 7>(copies, bytes);
+      return CopyHeld<Half, 7>(rows, bytes, to);
     case 8:
-      return CopyHeld<Line, 8>(copies, bytes);
+      return CopyHeld<Half, 8>(rows, bytes, to);
+    case 9:
+      return CopyHeld<Half, 9>(rows, bytes, to);
+    case 10:
+      return CopyHeld<Half, 10>(rows, bytes, to);
+    case 11:
+      return CopyHeld<Half, 11>(rows, bytes, to);
+    case 12:
+      return CopyHeld<Half, 12>(rows, bytes, to);
+    case 13:
+      return CopyHeld<Half, 13>(rows, bytes, to);
+    case 14:
+      return CopyHeld<Half, 14>(rows, bytes, to);
+    case 15:
+      return CopyHeld<Half, 15>(rows, bytes, to);
+    case 16:
+      return CopyHeld<Half, 16>(rows, bytes, to);
     default:
-      return CopyByImage(copies, bytes, image);
+      return CopyByImage(rows, bytes, to, image);
   }
 }
 
 namespace {
 
-// As CopyHeld. Sums that stay in registers from row to row were slower: g++ 12 spills them.
+// As CopyHeld, with the sums in registers, too.
 template <uint32_t lines, bool is_weighted>
-EMBANK_INLINE size_t AddHeld(std::span<const VectorCopy> rows, const float* weights) {
-  using Floats = float __attribute__((vector_size(kLineBytes)));
+EMBANK_INLINE size_t AddHeld(RowWatches rows, const float* weights, std::byte* sum) {
+  LineOfFloats::Value sums[lines];
+#pragma GCC unroll 8
+  for (size_t i = 0; i < lines; ++i) sums[i] = At<LineOfFloats>(sum + i * kLineBytes);
   size_t added = 0;
   for (; added < rows.size(); ++added) {
-    const VectorCopy row = rows[added];
-    if (row.row.header == nullptr) break;
-    const std::byte* const from = VectorOf(row.row);
-    Floats held[lines];
+    if (rows.headers[added] == nullptr) break;
+    const std::byte* const from = VectorOf(rows.headers[added]);
+    LineOfFloats::Value held[lines];
+#pragma GCC unroll 8
+    for (size_t i = 0; i < lines; ++i) held[i] = At<LineOfFloats>(from + i * kLineBytes);
+    if (!rows.IsCurrent(added)) break;
 #pragma GCC unroll 8
     for (size_t i = 0; i < lines; ++i) {
-      std::memcpy(&held[i], from + i * kLineBytes, kLineBytes);
-    }
-    if (!row.row.IsCurrent()) break;
-#pragma GCC unroll 8
-    for (size_t i = 0; i < lines; ++i) {
-      Floats sum;
-      std::memcpy(&sum, row.to + i * kLineBytes, kLineBytes);
-      sum += is_weighted ? weights[added] * held[i] : held[i];
-      std::memcpy(row.to + i * kLineBytes, &sum, kLineBytes);
+      sums[i] += is_weighted ? weights[added] * held[i] : held[i];
     }
   }
+#pragma GCC unroll 8
+  for (size_t i = 0; i < lines; ++i) At<LineOfFloats>(sum + i * kLineBytes) = sums[i];
   return added;
 }
 template <uint32_t lines>
-EMBANK_INLINE size_t AddLines(std::span<const VectorCopy> rows, const float* weights) {
-  return weights == nullptr ? AddHeld<lines, false>(rows, nullptr)
-                            : AddHeld<lines, true>(rows, weights);
+EMBANK_INLINE size_t AddLines(RowWatches rows, const float* weights, std::byte* sum) {
+  return weights == nullptr ? AddHeld<lines, false>(rows, nullptr, sum)
+                            : AddHeld<lines, true>(rows, weights, sum);
 }
 
 }  // namespace
 
 static_assert(kLineBytes == kAddedFloats * sizeof(float));
 
-EMBANK_SIMD_CLONES size_t AddVectors(std::span<const VectorCopy> rows, uint32_t dim,
-                                     const float* weights) {
+EMBANK_SIMD_CLONES size_t AddVectors(RowWatches rows, uint32_t dim, const float* weights,
+                                     std::byte* sum) {
   switch (dim / kAddedFloats) {
     case 1:
-      return AddLines<1>(rows, weights);
+      return AddLines<1>(rows, weights, sum);
     case 2:
-      return AddLines<2>(rows, weights);
+      return AddLines<2>(rows, weights, sum);
     case 3:
-      return AddLines<3>(rows, weights);
+      return AddLines<3>(rows, weights, sum);
     case 4:
-      return AddLines<4>(rows, weights);
+      return AddLines<4>(rows, weights, sum);
     case 5:
-      return AddLines<5>(rows, weights);
+      return AddLines<5>(rows, weights, sum);
     case 6:
-      return AddLines<6>(rows, weights);
+      return AddLines<6>(rows, weights, sum);
     case 7:
-      return AddLines<7>(rows, weights);
+      return AddLines<7>(rows, weights, sum);
     case 8:
-      return AddLines<8>(rows, weights);
+      return AddLines<8>(rows, weights, sum);
     default:
       return 0;
   }

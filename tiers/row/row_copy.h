@@ -8,10 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
-#include "base/threads/fence.h"
-#include "tiers/row/row_header.h"
+#include "base/types.h"
+#include "tiers/row/row_watch.h"
 
 namespace embank {
 
@@ -28,41 +27,21 @@ inline void StoreRowWord(std::byte* to, uint64_t word) {
 // further than the last word.
 void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to);
 
-// A row as it was when a reader came to it by way of an index entry.
-struct RowWatch {
-  RowHeader* header;  // nullptr: none
-  RowMark mark;
-  const std::atomic<uint64_t>* entry;
-  uint64_t entry_seen;
-
-  // Whether everything that was read of the row so far belongs to the row.
-  bool IsCurrent() const {
-    AcquireFence();
-    return LoadIdentity(header) == mark.identity &&
-           entry->load(std::memory_order_relaxed) == entry_seen;
-  }
-};
-
-// The destination of a row's vector, which needs no alignment.
-struct VectorCopy {
-  RowWatch row;
-  std::byte* to;
-};
 // The most rows of one call.
 inline constexpr size_t kVectorCopiesMax = 32;
 
-// Copies the vectors, of `bytes` each. Returns a bit for each row that stayed current until all
-// bytes were read. The destination `to` of any other row is unchanged. Vectors of more than
-// kHeldBytesMax go by way of `image`, which has space for them; nullptr: then `to` may be
-// overwritten in vain.
+// Copies the vectors, of `bytes` each, to the rows of `to`, which need no alignment. Returns a bit
+// for each row that stayed current until all bytes were read. The destination of any other row is
+// unchanged. Vectors of more than kHeldBytesMax go by way of `image`, which has space for them;
+// nullptr: then destinations may be overwritten in vain.
 inline constexpr uint32_t kHeldBytesMax = 512;
-uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image);
+uint32_t CopyVectors(RowWatches rows, uint32_t bytes, RowSpan to, std::byte* image);
 
-// Adds vectors of `dim` floats to the floats at their destinations, which need no alignment: in
-// order, up to the first row without a header or that did not stay current until all of its floats
-// were read. `weights`, if any, has a factor for each. Returns the number of rows that were added.
+// Adds vectors of `dim` floats to those at `sum`, which need no alignment: in order, up to the
+// first row without a header or that did not stay current until all of its floats were read.
+// `weights`, if any, has a factor for each. Returns the number of rows that were added.
 inline constexpr uint32_t kAddedFloats = 16;  // dim is 1 to 8 times as many
-size_t AddVectors(std::span<const VectorCopy> rows, uint32_t dim, const float* weights);
+size_t AddVectors(RowWatches rows, uint32_t dim, const float* weights, std::byte* sum);
 
 // Copies `bytes` from `from` to a row's word-aligned `to`, in relaxed atomic words. Writes the last
 // word whole.

@@ -64,7 +64,7 @@ inline Key LoadKey(const RowHeader* header) {
 
 // Identity and usage at one moment. They are one aligned word of 64 bits, of which writers write
 // halves. Processors keep accesses of both sizes apart and in order.
-struct RowMark {
+struct alignas(8) RowMark {
   uint32_t identity;
   uint32_t usage;
 };
@@ -74,10 +74,8 @@ static_assert(offsetof(RowHeader, usage) == offsetof(RowHeader, identity) + 4);
 inline uint64_t* MarkWord(const RowHeader* header) {
   return reinterpret_cast<uint64_t*>(const_cast<uint32_t*>(&header->identity));
 }
-constexpr RowMark MarkOf(uint64_t word) {
-  return {static_cast<uint32_t>(word), static_cast<uint32_t>(word >> 32)};
-}
-constexpr uint64_t WordOf(RowMark mark) { return mark.identity | uint64_t{mark.usage} << 32; }
+constexpr RowMark MarkOf(uint64_t word) { return std::bit_cast<RowMark>(word); }
+constexpr uint64_t WordOf(RowMark mark) { return std::bit_cast<uint64_t>(mark); }
 inline RowMark LoadMark(const RowHeader* header) {
   return MarkOf(std::atomic_ref(*MarkWord(header)).load(std::memory_order_acquire));
 }
@@ -125,17 +123,23 @@ constexpr uint32_t HeatOf(uint32_t usage, HeatEpoch now) {
 
 // The usage word after `touches` lookups in epoch `now`.
 constexpr uint32_t TouchedUsage(uint32_t usage, HeatEpoch now, uint32_t touches) {
-  // In the common case the epoch is that of the last touch, and the heat is far from its limit.
-  const uint32_t stamped_heat = (usage >> 4) & kHeatMax;
   if (touches != 0) usage |= kReferencedFlag | kGainedFlag;
-  if (usage >> 24 == now && touches <= kHeatMax - stamped_heat) return usage + (touches << 4);
   const uint32_t heat = HeatOf(usage, now);
   const uint32_t sum = touches > kHeatMax - heat ? kHeatMax : heat + touches;
   const auto stamp = EpochsSince(usage, now) == 0 ? static_cast<HeatEpoch>(usage >> 24) : now;
   return PackUsage(FlagsOf(usage), sum, stamp);
 }
 
-constexpr uint64_t TouchedWord(RowMark mark, HeatEpoch now, uint32_t touches) {
+// The same for the word of a mark.
+constexpr uint64_t TouchedWord(uint64_t word, HeatEpoch now, uint32_t touches) {
+  // In the common case the epoch is that of the last touch, and the heat is far from its limit.
+  // One comparison tells both: of another epoch the difference is not below 2^kHeatBits.
+  const uint32_t heat_of_now = static_cast<uint32_t>(word >> 36) - (uint32_t{now} << kHeatBits);
+  if (touches - 1 < kHeatMax && heat_of_now <= kHeatMax - touches) {
+    constexpr uint64_t kFlags = uint64_t{kReferencedFlag | kGainedFlag} << 32;
+    return (word | kFlags) + (uint64_t{touches} << 36);
+  }
+  const RowMark mark = MarkOf(word);
   return WordOf({mark.identity, TouchedUsage(mark.usage, now, touches)});
 }
 
@@ -145,7 +149,7 @@ constexpr uint64_t TouchedWord(RowMark mark, HeatEpoch now, uint32_t touches) {
 inline bool TouchHeat(RowHeader* header, RowMark mark, HeatEpoch now, uint32_t touches) {
   const std::atomic_ref word(*MarkWord(header));
   uint64_t seen = WordOf(mark);
-  while (!word.compare_exchange_weak(seen, TouchedWord(MarkOf(seen), now, touches),
+  while (!word.compare_exchange_weak(seen, TouchedWord(seen, now, touches),
                                      std::memory_order_relaxed)) {
     if (MarkOf(seen).identity != mark.identity) return false;
   }
