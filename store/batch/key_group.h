@@ -38,9 +38,10 @@ class KeyGroup {
   uint32_t row_end_bytes() const { return rows_of_table_->end_bytes(); }
 
   // Returns the place for the hashes of keys of one table, whose rows are prefetched as `rows`
-  // says, before step 1.
+  // says, before step 1. The group has no keys until set_size.
   KeyHash* Begin(const RowsToPrefetch& rows) {
     rows_of_table_ = &rows;
+    size_ = 0;
     return hashes_.data();
   }
   void set_size(size_t size) { size_ = size; }
@@ -203,6 +204,7 @@ class TableKeys {
   // The first key of a group, and the number of them.
   size_t BeginOf(size_t group) const { return group * kGroupKeys; }
   size_t SizeOf(size_t group) const { return std::min(kGroupKeys, keys_.size() - BeginOf(group)); }
+  void Begin(KeyGroup* group) const { group->Begin(rows_); }
   void Hash(size_t number, KeyGroup* group) const {
     table_.HashesOf(keys_.subspan(BeginOf(number), SizeOf(number)), group->Begin(rows_));
     group->set_size(SizeOf(number));

@@ -523,6 +523,7 @@ void CopyToPositions(std::span<const uint32_t> numbers, size_t row_bytes, RowSpa
 
 // Looks up each key once, for `rows` from the first on, and copies the rows to all positions.
 Status LookUpOnce(Batch* batch, MissingRule rule, RowSpan rows, NumberedKeys* keys) {
+  EMBANK_CHECK(batch->answered() == 0);
   const Table& table = batch->table();
   keys->Find(table, batch->keys());
   Batch distinct(&batch->table(), keys->keys(), keys->outcomes());
@@ -531,7 +532,7 @@ Status LookUpOnce(Batch* batch, MissingRule rule, RowSpan rows, NumberedKeys* ke
   EMBANK_RETURN_IF_ERROR(AnswerLookup(&distinct, &scope, rule, rows));
   CopyToPositions(keys->numbers(), table.layout().vector_bytes, rows);
   AnswerByNumbers(batch, distinct, keys);
-  return scope.Settle();
+  return scope.Settle(WriteScope::Debts::kChanges);
 }
 
 }  // namespace

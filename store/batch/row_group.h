@@ -98,7 +98,7 @@ class LocatedRows {
     for (size_t i = 0; i < size; ++i) {
       RowHeader* const header = group.headers()[i];
       const RowMark mark = LoadMark(header);
-      const bool is_it = IsWholeRowOf(table, mark.identity) & (LoadKey(header) == keys[i]);
+      const bool is_it = IsWholeRowOf(table, mark.identity) && LoadKey(header) == keys[i];
       headers_[i] = is_it ? header : nullptr;
       marks_[i] = mark;
       next.Prefetch(i);

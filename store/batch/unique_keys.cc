@@ -143,17 +143,24 @@ double DistinctPart(const Table& table, KeySpan keys) {
   constexpr size_t kSampledPositions = 1024;
   constexpr KeyHash kPart = 8;      // of the keys, which are in the sample
   std::array<uint64_t, 64> seen{};  // a bit for each of them, by its hash
+  uint64_t sampled = 0;             // their positions
   keys = keys.first(std::min(keys.size(), kSampledPositions));
   ForEachHashed(
       table, keys, [](std::span<const KeyHash>) {},
       [&](size_t, std::span<const KeyHash> hashes) {
         for (const KeyHash hash : hashes) {
-          if (hash % kPart == 0) seen[hash / kPart & 63] |= uint64_t{1} << (hash >> 9 & 63);
+          if (hash % kPart != 0) continue;
+          ++sampled;
+          seen[hash / kPart & 63] |= uint64_t{1} << (hash >> 9 & 63);
         }
       });
   uint64_t distinct = 0;
   for (const uint64_t word : seen) distinct += static_cast<uint64_t>(std::popcount(word));
-  return static_cast<double>(kPart * distinct) / static_cast<double>(keys.size());
+  if (sampled == 0) return 0.0;
+  // The first is exact if all keys are distinct, the second is not led astray by a frequent key.
+  return static_cast<double>(distinct) *
+         std::max(1.0 / static_cast<double>(sampled),
+                  static_cast<double>(kPart) / static_cast<double>(keys.size()));
 }
 
 }  // namespace embank

@@ -316,10 +316,10 @@ void WriteScope::SettleKeys(uint64_t keys) {
   }
 }
 
-Status WriteScope::Settle() {
+Status WriteScope::Settle(Debts debts) {
   const uint64_t keys = batch_.keys().size();
   EMBANK_CHECK(settled_keys_ <= keys);
-  SettleKeys(keys - settled_keys_);
+  SettleKeys(debts == Debts::kAll ? keys - settled_keys_ : 0);
   return device_status_;
 }
 

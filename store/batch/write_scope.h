@@ -119,9 +119,11 @@ class WriteScope {
   void ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device,
                       const ShardPlan::Choose* choose = nullptr);
 
+  // kChanges: those of changes alone, because another scope has the positions.
+  enum class Debts { kAll, kChanges };
   // Pays the batch's debts, also if it only moved rows: a lookup, a prefetch. The last call,
   // without locks. Returns the status of the device: kUnavailable if it is lost.
-  Status Settle();
+  Status Settle(Debts debts = Debts::kAll);
 
  private:
   void GroupAll();

@@ -58,7 +58,8 @@ struct StoreListing {
   std::vector<uint64_t> segments;      // in order
   std::map<uint32_t, uint64_t> heats;  // checkpoints that may have a file with heat: its bytes
   std::vector<std::string> drafts;     // manifests that a crash has left unfinished
-  std::set<uint64_t> directory_ids;    // of PMem: the directories of a store, or its own
+  // The directories of PMem of a store, or its own; as they were when the files were listed.
+  std::set<uint64_t> directory_ids;
   ByTier<uint64_t> next_segment_ids = kFirstSegmentIds;  // from which on names of each log are new
 };
 

@@ -170,6 +170,7 @@ bool BagSums::CanAddFromSlots() const {
 
 void BagSums::AddFromSlots(Batch* batch, uint64_t begin) const {
   EMBANK_CHECK(begin + batch->keys().size() <= feature_.keys.size() && batch->answered() == 0);
+  EMBANK_CHECK(CanAddFromSlots() && !batch->keys().empty());
   const Table& table = batch->table();
   const TableKeys keys(table, batch->keys(), table.layout().vector_end_bytes());
   const float* const weights =
@@ -178,8 +179,7 @@ void BagSums::AddFromSlots(Batch* batch, uint64_t begin) const {
   uint64_t bag = BagOf(begin);
   bool goes_on = true;
   const auto hash = [&](size_t number, KeyGroup* group) {
-    keys.Hash(number, group);
-    if (!goes_on) group->set_size(0);
+    goes_on ? keys.Hash(number, group) : keys.Begin(group);
   };
   const auto add = [&](size_t number, const KeyGroup& group, NextRows next) {
     if (!goes_on) return next.PrefetchFrom(0);
@@ -213,6 +213,7 @@ void BagSums::AddFromSlots(Batch* batch, uint64_t begin) const {
     batch->AnswerLeading(added);
     goes_on = added == rows.size();
   };
+  table.counters().calls.AddIndexWalk();
   const EpochTable::Guard guard(table.parts().epochs);
   RunGroups(*table.parts().index, keys.group_count(), hash, add);
   touches.Flush();

@@ -35,8 +35,9 @@ class BagSums {
   // Adds the vectors of the keys [begin, begin + count), which are packed and aligned, each to the
   // sum of its bag. Chunks come in order. `shared`: on the threads of the store.
   void Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool shared) const;
-  // Whether AddFromSlots can be used: rows of floats, of a whole number of lines, in a store that
-  // has nothing else to note of a row that is looked up.
+  // Whether AddFromSlots can be used: rows of floats, of a whole number of lines, of a table that
+  // neither forgets rows nor keeps them in the order of their last use, in a store without device
+  // memory.
   bool CanAddFromSlots() const;
   // Does the work of a lookup and of Add for the leading keys of a batch of the feature's keys from
   // `begin` on, as long as their rows are in DRAM: their vectors are added while they are read.

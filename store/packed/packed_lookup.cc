@@ -263,25 +263,59 @@ class TableLookup {
     // Threads share chunks, and their sums.
     const bool is_shared = group_.is_large && total_.IsShared(feature.keys.size());
     const bool can_add = !HasLeading() && !is_shared && sums.CanAddFromSlots();
-    Status status;
-    for (uint64_t begin = 0; begin < feature.keys.size();) {
-      const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
-      const uint64_t added = can_add ? AddFromSlots(feature, sums, begin, tally) : 0;
-      if (added == 0) status.Update(PoolChunk(feature, sums, begin, count, vectors, tally));
-      begin += added > 0 ? added : count;
-    }
+    const Status status = can_add
+                              ? PoolFromSlots(feature, sums, vectors, tally)
+                              : PoolChunks(feature, sums, 0, feature.keys.size(), vectors, tally);
     sums.End();
     return status;
   }
 
-  // Pools keys from `begin` on as BagSums::AddFromSlots does. Returns their number.
+  // Pools `count` keys from `begin` on by chunks.
+  Status PoolChunks(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
+                    uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
+    Status status;
+    for (const uint64_t end = begin + count; begin < end; begin += chunk_keys_) {
+      const uint64_t some = std::min<uint64_t>(chunk_keys_, end - begin);
+      status.Update(PoolChunk(feature, sums, begin, some, vectors, tally));
+    }
+    return status;
+  }
+
+  // Pools all keys, those whose rows are in DRAM as BagSums::AddFromSlots does. A pass of it ends
+  // at a row that is not there: some keys from that one on go by a chunk, the fewer the sooner the
+  // next pass gets on. Short passes follow, because the rest of a pass that ended is walked, too.
+  Status PoolFromSlots(const LookupFeature& feature, const BagSums& sums, std::span<float> vectors,
+                       OutcomeTally* tally) {
+    constexpr uint64_t kChunkMin = 32;
+    constexpr uint64_t kPassMin = 256;
+    uint64_t chunk = kChunkMin, pass = kKeysFromSlots;
+    Status status;
+    for (uint64_t begin = 0; begin < feature.keys.size();) {
+      const uint64_t offered = std::min(pass, feature.keys.size() - begin);
+      const uint64_t added = AddFromSlots(feature, sums, begin, offered, tally);
+      begin += added;
+      if (added == offered) {
+        pass = std::min<uint64_t>(4 * pass, kKeysFromSlots);
+        continue;
+      }
+      pass = kPassMin;
+      chunk = added == 0 ? std::min<uint64_t>(2 * chunk, chunk_keys_) : kChunkMin;
+      const uint64_t count = std::min<uint64_t>(chunk, feature.keys.size() - begin);
+      status.Update(PoolChunks(feature, sums, begin, count, vectors, tally));
+      begin += count;
+    }
+    return status;
+  }
+
+  // Pools leading keys of the `count` from `begin` on as BagSums::AddFromSlots does. Returns their
+  // number.
   uint64_t AddFromSlots(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
-                        OutcomeTally* tally) {
-    const uint64_t count = std::min<uint64_t>(kKeysFromSlots, feature.keys.size() - begin);
+                        uint64_t count, OutcomeTally* tally) {
     const OutcomeSpan outcomes =
         feature.outcomes.empty() ? OutcomeSpan() : feature.outcomes.subspan(begin, count);
     Batch batch(group_.table, feature.keys.subspan(begin, count), outcomes);
     sums.AddFromSlots(&batch, begin);
+    if (batch.answered() == 0) return 0;
     tally->Add(batch.tally(), begin);
     const Batch added(group_.table, batch.keys().first(batch.answered()), {});
     WriteScope scope(added);

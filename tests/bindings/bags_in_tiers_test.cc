@@ -2,9 +2,15 @@
 // the oracle, which adds one row after the other.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "bindings/c/embank.h"
@@ -70,6 +76,22 @@ class BagsInTiers : public testing::TestWithParam<Tiers> {
     });
   }
 
+  // A row that is lost adds nothing to the sum of the only bag.
+  void LeaveOutLost(oracle::Feature* feature, std::vector<uint8_t>* outcomes) {
+    const auto lost =
+        static_cast<uint64_t>(std::ranges::count(*outcomes, uint8_t{EMBANK_ROW_DATA_LOSS}));
+    if (lost == 0) return;
+    lost_ += lost;
+    oracle::Feature left;
+    left.pooling = EMBANK_POOL_SUM;
+    for (size_t i = 0; i < outcomes->size(); ++i) {
+      if ((*outcomes)[i] != EMBANK_ROW_DATA_LOSS) left.keys.push_back(feature->keys[i]);
+    }
+    left.offsets = {0, left.keys.size()};
+    *feature = left;
+    std::erase(*outcomes, uint8_t{EMBANK_ROW_DATA_LOSS});
+  }
+
   void CompareSums(oracle::Feature feature, int32_t missing) {
     const uint64_t rows =
         feature.pooling == EMBANK_POOL_NONE ? feature.keys.size() : feature.bags();
@@ -79,6 +101,7 @@ class BagsInTiers : public testing::TestWithParam<Tiers> {
     const embank_feature of_call = passed.Of(twin_->table, sums.data(), 0);
     ASSERT_EQ(embank_lookup_packed(&of_call, 1, missing, outcomes.data()), EMBANK_OK)
         << embank_last_error();
+    LeaveOutLost(&feature, &outcomes);
     const auto bytes_of = [](const std::vector<float>& floats) {
       const auto* const first = reinterpret_cast<const uint8_t*>(floats.data());
       return std::vector<uint8_t>(first, first + floats.size() * sizeof(float));
@@ -88,6 +111,39 @@ class BagsInTiers : public testing::TestWithParam<Tiers> {
     LookUpFeature(&twin_->oracle, feature, missing, &expected, &expected_outcomes);
     ASSERT_EQ(outcomes, expected_outcomes);
     ASSERT_EQ(bytes_of(sums), expected);
+  }
+
+  // One bag of keys of all kinds, some of them several times.
+  oracle::Feature DrawBag() {
+    oracle::Feature bag;
+    bag.pooling = EMBANK_POOL_SUM;
+    for (int i = 0; i < 200; ++i) bag.keys.push_back(random_.Below(kRows));
+    for (int i = 0; i < 100; ++i) bag.keys.push_back(random_.Below(200));
+    for (int i = 0; i < 3; ++i) bag.keys.insert(bag.keys.end(), 2, next_new_++);
+    for (size_t i = bag.keys.size(); i-- > 1;)
+      std::swap(bag.keys[i], bag.keys[random_.Below(i + 1)]);
+    bag.offsets = {0, bag.keys.size()};
+    return bag;
+  }
+
+  // Damages records in the files of the SSD.
+  void DamageRecords() {
+    constexpr uint64_t kEveryBytes = uint64_t{64} << 10;
+    for (const auto& file : std::filesystem::directory_iterator(scratch_.path() + "/store")) {
+      if (!file.path().filename().string().starts_with("segment-")) continue;
+      std::fstream bytes(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+      for (uint64_t at = kEveryBytes / 2; at + 1 < file.file_size(); at += kEveryBytes) {
+        bytes.seekg(static_cast<std::streamoff>(at));
+        const auto other = static_cast<char>(~bytes.get());
+        bytes.seekp(static_cast<std::streamoff>(at));
+        bytes.put(other);
+      }
+      ASSERT_TRUE(bytes.good()) << file.path();
+    }
+  }
+
+  double FoundIn(const std::string& tier) {
+    return MetricOf(store_.get(), "embank_lookup_hits_total{table=\"t\",tier=\"" + tier + "\"}");
   }
 
   embank_table_info Info() {
@@ -101,6 +157,7 @@ class BagsInTiers : public testing::TestWithParam<Tiers> {
   const ScratchDirectory scratch_, pmem_;
   Random random_{9};
   uint64_t next_new_ = kRows;
+  uint64_t lost_ = 0;
   StorePtr store_;
   std::optional<Twin> twin_;
 };
@@ -122,6 +179,35 @@ TEST_P(BagsInTiers, AreThoseOfTheOracle) {
   EXPECT_EQ(info.rows_pmem > 0, GetParam().has_pmem);
   EXPECT_EQ(info.rows_hbm > 0, GetParam().has_hbm);
   EXPECT_EQ(DifferenceButHeat(twin_->table, twin_->oracle), "");
+}
+
+// A writer writes the same bits again meanwhile, so that readers find rows under its hands.
+TEST_P(BagsInTiers, OneBagHasRowsOfAllKindsBesideAWriter) {
+  ASSERT_NO_FATAL_FAILURE(DamageRecords());
+  std::atomic<bool> stop = false;
+  std::atomic<uint64_t> writes = 0;
+  std::thread writer([&] {
+    const std::vector<uint64_t> keys = KeyRange(0, 200);
+    const std::vector<float> zeros(keys.size() * kDim, 0.0f);
+    while (!stop) {
+      EXPECT_EQ(
+          embank_apply_gradients(twin_->table, keys.data(), keys.size(), zeros.data(), 0, nullptr),
+          EMBANK_OK);
+      ++writes;
+    }
+  });
+  const double found_before[] = {FoundIn("dram"), FoundIn("ssd"), FoundIn("pmem"), FoundIn("hbm")};
+  for (int call = 0; call < 40 && !HasFatalFailure(); ++call) {
+    CompareSums(DrawBag(), EMBANK_MISSING_CREATE);
+  }
+  stop = true;
+  writer.join();
+  EXPECT_GT(writes, 0u);
+  EXPECT_GT(lost_, 0u);
+  EXPECT_GT(FoundIn("dram"), found_before[0]);
+  EXPECT_GT(FoundIn("ssd"), found_before[1]);
+  EXPECT_EQ(FoundIn("pmem") > found_before[2], GetParam().has_pmem);
+  EXPECT_EQ(FoundIn("hbm") > found_before[3], GetParam().has_hbm);
 }
 
 }  // namespace

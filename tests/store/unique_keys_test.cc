@@ -346,8 +346,9 @@ TEST(LookupsOfRepeatedKeys, AnswerAndCountEachPosition) {
       options.value_type = random.OneIn(2) ? ValueType::kF16 : ValueType::kF32;
       options.initializer = {InitializerKind::kUniform, -1.0f, 1.0f};
       RepeatedKeys tables(options, rule);
-      for (const uint64_t universe : {1u, 40u, 500u, 2000u}) {
-        std::vector<Key> keys(4096 + random.Below(3000));
+      for (const uint64_t universe : {1u, 40u, 500u, 1500u, 2000u}) {
+        // More of 10,000 keys are repeated than the sample has, and enough are created at once.
+        std::vector<Key> keys(universe == 1500 ? 10'000 : 4096 + random.Below(3000));
         for (Key& key : keys) key = random.Below(universe);
         ASSERT_NO_FATAL_FAILURE(tables.LookUp(keys, random.Below(2) * 12, random.OneIn(2)));
       }

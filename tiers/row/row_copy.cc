@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/simd_clones.h"
 #include "tiers/row/row_layout.h"
 
@@ -86,34 +87,37 @@ size_t AddVectors(RowWatches rows, uint32_t dim, const float* weights, std::byte
 
 namespace {
 
+// Pieces of rows, each in as few registers as the machine has for it.
 constexpr size_t kLineBytes = 64;
-// Pieces of rows at any address, each in as few registers as the machine has for it. They are read
-// and written as such: g++ 12 makes a memcpy of them a copy by way of the stack. (As arguments of
-// templates the types themselves would lose their attributes.)
-#define EMBANK_PIECE(name, type, bytes)                                            \
-  struct name {                                                                    \
-    using Value = type __attribute__((vector_size(bytes), aligned(1), may_alias)); \
-    static constexpr size_t kBytes = bytes;                                        \
-  }
-EMBANK_PIECE(Line, uint64_t, kLineBytes);
-EMBANK_PIECE(Half, uint64_t, kLineBytes / 2);
-EMBANK_PIECE(Quarter, uint64_t, kLineBytes / 4);
-EMBANK_PIECE(Word, uint64_t, kWordBytes);
-EMBANK_PIECE(LineOfFloats, float, kLineBytes);
-#undef EMBANK_PIECE
-static_assert(kHeldBytesMax == 16 * Half::kBytes, "CopyVectors has a case for each number");
+using Half = uint64_t __attribute__((vector_size(kLineBytes / 2)));
+using Quarter = uint64_t __attribute__((vector_size(kLineBytes / 4)));
+using LineOfFloats = float __attribute__((vector_size(kLineBytes)));
+
+// A piece at any address. It is read and written as such: g++ 12 makes a memcpy of it a copy by way
+// of the stack.
+template <typename Piece>
+struct [[gnu::packed, gnu::may_alias]] Unaligned {
+  Piece piece;
+};
+static_assert(kHeldBytesMax == 16 * sizeof(Half), "CopyVectors has a case for each number");
 
 #define EMBANK_INLINE __attribute__((always_inline)) inline
 
 template <typename Piece>
-EMBANK_INLINE const typename Piece::Value& At(const std::byte* at) {
-  return *reinterpret_cast<const typename Piece::Value*>(at);
+EMBANK_INLINE void Load(const std::byte* from, Piece* piece) {
+  *piece = reinterpret_cast<const Unaligned<Piece>*>(from)->piece;
 }
 template <typename Piece>
-EMBANK_INLINE typename Piece::Value& At(std::byte* at) {
-  return *reinterpret_cast<typename Piece::Value*>(at);
+EMBANK_INLINE void Store(const Piece& piece, std::byte* to) {
+  reinterpret_cast<Unaligned<Piece>*>(to)->piece = piece;
 }
-EMBANK_INLINE void CopyLine(const std::byte* from, std::byte* to) { At<Line>(to) = At<Line>(from); }
+EMBANK_INLINE void CopyLine(const std::byte* from, std::byte* to) {
+  Half first, second;
+  Load(from, &first);
+  Load(from + sizeof(Half), &second);
+  Store(first, to);
+  Store(second, to + sizeof(Half));
+}
 
 // The compiler knows the size, so that no loop is left.
 template <uint32_t lines>
@@ -154,24 +158,24 @@ namespace {
 // written. The last one overlaps the one before it.
 template <typename Piece, uint32_t pieces>
 EMBANK_INLINE uint32_t CopyHeld(RowWatches rows, uint32_t bytes, RowSpan to) {
-  constexpr size_t kPieceBytes = Piece::kBytes;
+  constexpr size_t kPieceBytes = sizeof(Piece);
   const size_t last = bytes - kPieceBytes;
   uint32_t stood = 0;
   for (size_t k = 0; k < rows.size(); ++k, to.data += to.stride_bytes) {
     if (rows.headers[k] == nullptr) continue;
     const std::byte* const from = VectorOf(rows.headers[k]);
-    typename Piece::Value held[pieces];
+    Piece held[pieces];
 #pragma GCC unroll 16
     for (size_t i = 0; i + 1 < pieces; ++i) {
-      held[i] = At<Piece>(from + i * kPieceBytes);
+      Load(from + i * kPieceBytes, &held[i]);
     }
-    held[pieces - 1] = At<Piece>(from + last);
+    Load(from + last, &held[pieces - 1]);
     if (!rows.IsCurrent(k)) continue;
 #pragma GCC unroll 16
     for (size_t i = 0; i + 1 < pieces; ++i) {
-      At<Piece>(to.data + i * kPieceBytes) = held[i];
+      Store(held[i], to.data + i * kPieceBytes);
     }
-    At<Piece>(to.data + last) = held[pieces - 1];
+    Store(held[pieces - 1], to.data + last);
     stood |= 1u << k;
   }
   return stood;
@@ -194,11 +198,11 @@ uint32_t CopyHeldBytes(RowWatches rows, uint32_t bytes, RowSpan to) {
 
 EMBANK_SIMD_CLONES uint32_t CopyVectors(RowWatches rows, uint32_t bytes, RowSpan to,
                                         std::byte* image) {
-  switch ((bytes + Half::kBytes - 1) / Half::kBytes) {
+  switch ((bytes + sizeof(Half) - 1) / sizeof(Half)) {
     case 1:
-      if (bytes == Half::kBytes) return CopyHeld<Half, 1>(rows, bytes, to);
-      if (bytes >= Quarter::kBytes) return CopyHeld<Quarter, 2>(rows, bytes, to);
-      if (bytes >= kWordBytes) return CopyHeld<Word, 2>(rows, bytes, to);
+      if (bytes == sizeof(Half)) return CopyHeld<Half, 1>(rows, bytes, to);
+      if (bytes >= sizeof(Quarter)) return CopyHeld<Quarter, 2>(rows, bytes, to);
+      if (bytes >= kWordBytes) return CopyHeld<uint64_t, 2>(rows, bytes, to);
       return CopyHeldBytes(rows, bytes, to);
     case 2:
       return CopyHeld<Half, 2>(rows, bytes, to);
@@ -240,16 +244,16 @@ namespace {
 // As CopyHeld, with the sums in registers, too.
 template <uint32_t lines, bool is_weighted>
 EMBANK_INLINE size_t AddHeld(RowWatches rows, const float* weights, std::byte* sum) {
-  LineOfFloats::Value sums[lines];
+  LineOfFloats sums[lines];
 #pragma GCC unroll 8
-  for (size_t i = 0; i < lines; ++i) sums[i] = At<LineOfFloats>(sum + i * kLineBytes);
+  for (size_t i = 0; i < lines; ++i) Load(sum + i * kLineBytes, &sums[i]);
   size_t added = 0;
   for (; added < rows.size(); ++added) {
     if (rows.headers[added] == nullptr) break;
     const std::byte* const from = VectorOf(rows.headers[added]);
-    LineOfFloats::Value held[lines];
+    LineOfFloats held[lines];
 #pragma GCC unroll 8
-    for (size_t i = 0; i < lines; ++i) held[i] = At<LineOfFloats>(from + i * kLineBytes);
+    for (size_t i = 0; i < lines; ++i) Load(from + i * kLineBytes, &held[i]);
     if (!rows.IsCurrent(added)) break;
 #pragma GCC unroll 8
     for (size_t i = 0; i < lines; ++i) {
@@ -257,7 +261,7 @@ EMBANK_INLINE size_t AddHeld(RowWatches rows, const float* weights, std::byte* s
     }
   }
 #pragma GCC unroll 8
-  for (size_t i = 0; i < lines; ++i) At<LineOfFloats>(sum + i * kLineBytes) = sums[i];
+  for (size_t i = 0; i < lines; ++i) Store(sums[i], sum + i * kLineBytes);
   return added;
 }
 template <uint32_t lines>
@@ -290,7 +294,7 @@ EMBANK_SIMD_CLONES size_t AddVectors(RowWatches rows, uint32_t dim, const float*
     case 8:
       return AddLines<8>(rows, weights, sum);
     default:
-      return 0;
+      EMBANK_CHECK(false);
   }
 }
 
