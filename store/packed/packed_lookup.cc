@@ -263,9 +263,8 @@ class TableLookup {
     // Threads share chunks, and their sums.
     const bool is_shared = group_.is_large && total_.IsShared(feature.keys.size());
     const bool can_add = !HasLeading() && !is_shared && sums.CanAddFromSlots();
-    const Status status = can_add
-                              ? PoolFromSlots(feature, sums, vectors, tally)
-                              : PoolChunks(feature, sums, 0, feature.keys.size(), vectors, tally);
+    Status status = can_add ? PoolFromSlots(feature, sums, vectors, tally)
+                            : PoolChunks(feature, sums, 0, feature.keys.size(), vectors, tally);
     sums.End();
     return status;
   }
