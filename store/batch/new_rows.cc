@@ -101,7 +101,7 @@ bool NewRows::ReservePlace(KeyHash hash) {
   const bool fits = parts.index->capacity()->ReserveOne(shard_, hash).ok();
   // While pages of rows can become the index's, no row has to go.
   const bool is_last_memory = parts.pages == nullptr || parts.index->memory()->is_exhausted();
-  const bool forgets = table_->mover()->compacted().forgets() && is_last_memory;
+  const bool forgets = is_last_memory && table_->mover()->compacted().forgets();
   rows_to_forget_ = forgets ? shard_->RowsToForget() : 0;
   if (!fits) {
     ++without_place_;

@@ -21,6 +21,8 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/threads/fence.h"
@@ -81,10 +83,14 @@ struct alignas(64) Bucket {
     EndWrite((head & ~(uint64_t{0x4081} << (kDisplacementShift + slot))) |
              bits << (kDisplacementShift + slot) | uint64_t{1} << (kOccupiedShift + slot));
   }
-  void Remove(uint32_t slot) {
+  // Those in these slots, a bit each.
+  void RemoveSlots(uint32_t slots) {
     const uint64_t head = BeginWrite();
-    words[1 + slot].store(~kEmptyEntry, std::memory_order_relaxed);
-    EndWrite(head & ~(uint64_t{1} << (kOccupiedShift + slot)));
+    for (uint32_t left = slots; left != 0; left &= left - 1) {
+      const auto slot = static_cast<size_t>(std::countr_zero(left));
+      words[1 + slot].store(~kEmptyEntry, std::memory_order_relaxed);
+    }
+    EndWrite(head & ~(uint64_t{slots} << kOccupiedShift));
   }
   void Replace(uint32_t slot, uint64_t entry) {
     const uint64_t head = BeginWrite();

@@ -59,9 +59,8 @@ bool BucketArray::HasSpaceFor(uint32_t home) const {
   return FindPath(home, &path);
 }
 
-bool BucketArray::Put(IndexPlace place, Location location) {
+bool BucketArray::PutByPath(IndexPlace place, Location location) {
   shard_->mutex.AssertHeld();
-  if (PutAtHome(place, location) < kBucketEntries) return true;
   Path path;
   if (!FindPath(place.home, &path)) return false;
   EMBANK_CHECK(path.count > 0);
@@ -105,17 +104,17 @@ void BucketArray::Replace(IndexPosition position, uint64_t entry) {
   At(position.bucket)->Replace(position.slot, entry);
 }
 
-void BucketArray::Remove(IndexPosition position) {
+void BucketArray::RemoveOfHome(uint32_t home, uint32_t bucket, uint32_t slots) {
   shard_->mutex.AssertHeld();
-  EMBANK_CHECK(At(position.bucket)->Entry(position.slot) != kEmptyEntry);
-  const uint32_t home = HomeOf(position);
-  At(position.bucket)->Remove(position.slot);
-  AddPassed(home, position.bucket, -1);
+  Bucket* const at = At(bucket);
+  EMBANK_CHECK(slots != 0 && (slots & Bucket::EmptySlots(at->Head())) == 0);
+  at->RemoveSlots(slots);
+  AddPassed(home, bucket, -std::popcount(slots));
 }
 
 void BucketArray::AddPassed(uint32_t begin, uint32_t end, int32_t change) {
   for (uint32_t bucket = begin; bucket < end; ++bucket) {
-    EMBANK_CHECK(change > 0 || Bucket::Passed(At(bucket)->Head()) > 0);
+    EMBANK_CHECK(static_cast<int32_t>(Bucket::Passed(At(bucket)->Head())) + change >= 0);
     At(bucket)->AddPassed(change);
   }
 }

@@ -70,7 +70,9 @@ class BucketArray {
 
   // Adds an entry, and moves others to later buckets if that makes space. False: there is no
   // position for it, and nothing has changed.
-  bool Put(IndexPlace place, Location location);
+  bool Put(IndexPlace place, Location location) {
+    return PutAtHome(place, location) < kBucketEntries || PutByPath(place, location);
+  }
   // Adds an entry in its home bucket. Returns its slot there, or kBucketEntries: the bucket is
   // full, and nothing has changed.
   uint32_t PutAtHome(IndexPlace place, Location location);
@@ -78,11 +80,16 @@ class BucketArray {
   void PutBack(IndexPosition position, uint32_t home, uint64_t entry);
   // Writes another entry of the same place over the one at a position.
   void Replace(IndexPosition position, uint64_t entry);
-  void Remove(IndexPosition position);
+  void Remove(IndexPosition position) {
+    RemoveOfHome(HomeOf(position), position.bucket, 1u << position.slot);
+  }
+  // Removes the entries in some slots of a bucket, a bit each, which are all of one home.
+  void RemoveOfHome(uint32_t home, uint32_t bucket, uint32_t slots);
 
  private:
   struct Path;
   bool FindPath(uint32_t home, Path* path) const;
+  bool PutByPath(IndexPlace place, Location location);
   void AddPassed(uint32_t begin, uint32_t end, int32_t change);
 
   std::byte* base_;

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "store/index/bucket_array.h"
 #include "store/index/index_memory.h"
 #include "store/index/index_shard.h"
 
@@ -26,7 +27,9 @@ class IndexCapacity {
   // Makes sure that KeyIndex::Insert has a place for one row with this hash. kResourceExhausted:
   // there is no memory to grow into, or too many keys have their place in one part of the index;
   // nothing was changed.
-  Status ReserveOne(IndexShard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  Status ReserveOne(IndexShard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex) {
+    return HasPlaceAtHome(*shard, hash) ? OkStatus() : MakePlace(shard, hash);
+  }
   // Makes sure that ReserveOne succeeds for `rows` more rows of the shard. kResourceExhausted: no
   // memory; then IndexMemory::wanted_bytes() says how much is missing.
   Status ReserveMore(IndexShard* shard, uint64_t rows)
@@ -66,6 +69,15 @@ class IndexCapacity {
  private:
   static constexpr uint32_t kRehashesMax = 2;  // one under way, and that to the smaller size
 
+  // Whether nothing has to be done for a row, as for most: it has a slot in its home, and the shard
+  // neither grows nor is near to it.
+  bool HasPlaceAtHome(const IndexShard& shard, KeyHash hash) const
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex) {
+    if (shard.IsRehashing() || shard.rows >= shard.near_rows) return false;
+    const BucketArray array(memory_->base(), shard);
+    return Bucket::EmptySlots(array.At(shard.PlaceOf(hash).home)->Head()) != 0;
+  }
+  Status MakePlace(IndexShard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void ShrinkShard(IndexShard* shard, uint32_t buckets);
   bool Fits(const IndexShard& shard, KeyHash hash) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);

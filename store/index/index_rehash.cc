@@ -81,12 +81,13 @@ bool IndexRehash::MoveHome(uint32_t home) {
   HomeEntries memory;
   const std::span entries = std::span(memory).first(EntriesOfHome(home, &memory));
   const uint32_t to_buckets = shard_->growing ? shard_->high_buckets : shard_->low_buckets;
-  return MoveToHomes(entries, to_buckets) || MoveInOrder(entries, home, to_buckets);
+  return MoveToHomes(entries, home, to_buckets) || MoveInOrder(entries, home, to_buckets);
 }
 
 // Moves entries that all find an empty slot in their new homes, as most do, so that no entry moves
 // on. False: one finds none, and nothing has moved.
-bool IndexRehash::MoveToHomes(std::span<const PlacedEntry> entries, uint32_t to_buckets) {
+bool IndexRehash::MoveToHomes(std::span<const PlacedEntry> entries, uint32_t home,
+                              uint32_t to_buckets) {
   std::array<IndexPosition, kHomeEntriesMax> put;
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto to = IndexPlace::Of(entries[i].q, to_buckets);
@@ -95,7 +96,15 @@ bool IndexRehash::MoveToHomes(std::span<const PlacedEntry> entries, uint32_t to_
     while (i > 0) array_.Remove(put[--i]);
     return false;
   }
-  for (const PlacedEntry& placed : entries) array_.Remove(placed.seen);
+  // Those of a bucket together: they were found bucket by bucket.
+  for (size_t i = 0; i < entries.size();) {
+    const uint32_t bucket = entries[i].seen.bucket;
+    uint32_t slots = 0;
+    for (; i < entries.size() && entries[i].seen.bucket == bucket; ++i) {
+      slots |= 1u << entries[i].seen.slot;
+    }
+    array_.RemoveOfHome(home, bucket, slots);
+  }
   return true;
 }
 

@@ -44,7 +44,7 @@ class IndexRehash {
   bool MoveHome(uint32_t home) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
   size_t EntriesOfHome(uint32_t home, HomeEntries* entries) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
-  bool MoveToHomes(std::span<const PlacedEntry> entries, uint32_t to_buckets);
+  bool MoveToHomes(std::span<const PlacedEntry> entries, uint32_t home, uint32_t to_buckets);
   bool MoveInOrder(std::span<PlacedEntry> entries, uint32_t home, uint32_t to_buckets)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
   bool MoveEqual(std::span<const PlacedEntry> equal, uint32_t from_home, uint32_t to_buckets);

@@ -120,9 +120,12 @@ void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
 
 // ---- visits ----
 
-void KeyIndex::VisitMatches(Shard* shard, const RowId& id, FunctionRef<bool(const Match&)> visit) {
-  const BucketArray array = ArrayOf(*shard);
-  const IndexPlace place = shard->PlaceOf(id.hash);
+// Nothing changes under the lock, so that no version is looked at.
+template <typename Visit>
+void KeyIndex::VisitUnderLock(const RowId& id, const Visit& visit) const {
+  const Shard& shard = shards_[ShardOf(id.hash)];
+  const BucketArray array = ArrayOf(shard);
+  const IndexPlace place = shard.PlaceOf(id.hash);
   for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
     const Probe probe = {array.At(place.home + displacement), place.tag};
     uint8_t mask = 0;
@@ -133,6 +136,20 @@ void KeyIndex::VisitMatches(Shard* shard, const RowId& id, FunctionRef<bool(cons
     }
     if (Bucket::Passed(probe.bucket->Head()) == 0) return;
   }
+}
+
+Match KeyIndex::FindUnderLock(const RowId& id) const {
+  Match found = {};
+  VisitUnderLock(id, [&](const Match& match) {
+    found = match;
+    return true;
+  });
+  return found;
+}
+
+void KeyIndex::VisitMatches(Shard* shard, const RowId& id, FunctionRef<bool(const Match&)> visit) {
+  EMBANK_CHECK(ShardOf(id.hash) == shard->number);
+  VisitUnderLock(id, visit);
 }
 
 Match KeyIndex::MatchAt(Shard* shard, const RowId& id, Location location) {

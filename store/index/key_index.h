@@ -117,7 +117,7 @@ class KeyIndex {
   Match Confirm(const Match& guess, const RowId& id) const {
     const bool holds = guess.any() && ArrayOf(shards_[ShardOf(id.hash)]).Reaches(guess) &&
                        guess.IsCurrent() && MayBe(guess.location(), id);
-    return holds ? guess : Find(id);
+    return holds ? guess : FindUnderLock(id);
   }
 
   // Adds a row that is not in the index and whose header is written, after
@@ -155,6 +155,9 @@ class KeyIndex {
 
   BucketArray ArrayOf(const Shard& shard) const { return {memory_.base(), shard}; }
   Match FindAt(const Shard& shard, IndexPlace place, const RowId& id, bool* changed) const;
+  template <typename Visit>
+  void VisitUnderLock(const RowId& id, const Visit& visit) const;
+  Match FindUnderLock(const RowId& id) const;
   // Whether the row at this location may be the wanted one. If it is not in memory, only its record
   // can tell.
   bool MayBe(Location location, const RowId& id) const {

@@ -164,8 +164,11 @@ TEST(Bucket, ChangesTouchOnlyWhatTheyNameAndRaiseTheVersion) {
     const auto slot = static_cast<uint32_t>(random.Below(kBucketEntries));
     const uint64_t kind = random.Below(4);
     if (kind == 0) {
-      bucket.Remove(slot);
-      entries[slot] = kEmptyEntry;
+      const auto slots = static_cast<uint32_t>(random.Below(1u << kBucketEntries));
+      bucket.RemoveSlots(slots);
+      for (uint32_t i = 0; i < kBucketEntries; ++i) {
+        if ((slots >> i & 1) != 0) entries[i] = kEmptyEntry;
+      }
     } else if (kind == 1) {
       const int32_t by = passed == 0 || (passed < 49 && random.OneIn(2)) ? 1 : -1;
       bucket.AddPassed(by);
