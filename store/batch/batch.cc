@@ -8,23 +8,13 @@
 #include "store/placement/page_mover.h"
 
 namespace embank {
-namespace {
-
-// The first position of a tally (none: the greatest number) whose positions are from `begin` on.
-void AddFirst(uint64_t first, uint64_t begin, uint64_t* sum) {
-  if (first != ~uint64_t{0}) *sum = std::min(*sum, begin + first);
-}
-
-}  // namespace
 
 void OutcomeTally::Add(const OutcomeTally& other, uint64_t begin) {
-  for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  for (size_t i = 0; i < counts.size(); ++i) {
+    counts[i] += other.counts[i];
+    if (other.firsts[i] != kNoPosition) firsts[i] = std::min(firsts[i], begin + other.firsts[i]);
+  }
   for (size_t i = 0; i < found_in.size(); ++i) found_in[i] += other.found_in[i];
-  AddFirst(other.first_refused, begin, &first_refused);
-  AddFirst(other.first_absent, begin, &first_absent);
-  AddFirst(other.first_lost, begin, &first_lost);
-  AddFirst(other.first_unavailable, begin, &first_unavailable);
-  AddFirst(other.first_not_finite, begin, &first_not_finite);
   without_place += other.without_place;
 }
 
@@ -33,26 +23,36 @@ void Batch::CountVerb(TableVerb verb, uint64_t nanoseconds) const {
                                {.keys_by_outcome = tally_.counts, .found_in = tally_.found_in});
 }
 
-Status Batch::UnreadStatus() const {
-  if (!outcomes_.empty()) return OkStatus();
-  if (count(Outcome::kUnavailable) > 0) {
-    return NoThrowStatus(StatusCode::kUnavailable, [&] {
-      return StrCat(count(Outcome::kUnavailable), " of ", keys_.size(),
-                    " rows cannot be read now, of table \"", table_->name(),
-                    "\", the first is key ", keys_[tally_.first_unavailable], " at position ",
-                    tally_.first_unavailable,
-                    "; they are not damaged: the process has no descriptor ",
-                    "left for their files (RLIMIT_NOFILE): close some, or raise the limit; the ",
-                    "others were done");
-    });
-  }
-  if (count(Outcome::kDataLoss) == 0) return OkStatus();
-  return NoThrowStatus(StatusCode::kDataLoss, [&] {
-    return StrCat(count(Outcome::kDataLoss), " of ", keys_.size(),
-                  " rows could not be read from the log, of table \"", table_->name(),
-                  "\", the first is key ", keys_[tally_.first_lost], " at position ",
-                  tally_.first_lost, "; the others were done");
+// The code of a status, and its words: in front of the number of keys, between it and the name of
+// the table, and after the name.
+struct Batch::Words {
+  StatusCode code;
+  const char* front;
+  const char* keys;
+  const char* end = "";
+};
+
+// OK if no key has the outcome, or if the caller took outcomes. The message ends with hint().
+template <typename Hint>
+Status Batch::StatusOf(Outcome outcome, const Words& words, Hint hint) const {
+  if (!outcomes_.empty() || count(outcome) == 0) return OkStatus();
+  return NoThrowStatus(words.code, [&] {
+    const uint64_t first = tally_.first(outcome);
+    return StrCat(words.front, count(outcome), " of ", keys_.size(), words.keys, "table \"",
+                  table_->name(), "\"", words.end, ", the first is key ", keys_[first],
+                  " at position ", first, "; ", hint());
   });
+}
+
+Status Batch::UnreadStatus() const {
+  EMBANK_RETURN_IF_ERROR(StatusOf(
+      Outcome::kUnavailable, {StatusCode::kUnavailable, "", " rows cannot be read now, of "}, [] {
+        return "they are not damaged: the process has no descriptor left for their files "
+               "(RLIMIT_NOFILE): close some, or raise the limit; the others were done";
+      }));
+  return StatusOf(Outcome::kDataLoss,
+                  {StatusCode::kDataLoss, "", " rows could not be read from the log, of "},
+                  [] { return "the others were done"; });
 }
 
 std::string Batch::RefusalReason() const {
@@ -79,37 +79,22 @@ std::string Batch::RefusalReason() const {
 
 Status Batch::RefusedStatus() const {
   EMBANK_RETURN_IF_ERROR(UnreadStatus());
-  if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return OkStatus();
-  return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
-    return StrCat("no space: ", count(Outcome::kRefused), " of ", keys_.size(),
-                  " keys were refused in table \"", table_->name(), "\", the first is key ",
-                  keys_[tally_.first_refused], " at position ", tally_.first_refused, "; ",
-                  RefusalReason());
-  });
-}
-
-Status Batch::NotFiniteStatus() const {
-  if (!outcomes_.empty() || count(Outcome::kNotFinite) == 0) return OkStatus();
-  return NoThrowStatus(StatusCode::kOutOfRange, [&] {
-    return StrCat("the steps of ", count(Outcome::kNotFinite), " of ", keys_.size(),
-                  " keys of table \"", table_->name(),
-                  "\" would leave a value or a state that is NaN or infinite, the first is key ",
-                  keys_[tally_.first_not_finite], " at position ", tally_.first_not_finite,
-                  "; these rows are as they were, the others were done; see max_gradient_norm and "
-                  "max_gradient_value");
-  });
+  return StatusOf(Outcome::kRefused,
+                  {StatusCode::kResourceExhausted, "no space: ", " keys were refused in "},
+                  [&] { return RefusalReason(); });
 }
 
 Status Batch::AbsentStatus() const {
   EMBANK_RETURN_IF_ERROR(RefusedStatus());
-  EMBANK_RETURN_IF_ERROR(NotFiniteStatus());
-  if (!outcomes_.empty() || count(Outcome::kAbsent) == 0) return OkStatus();
-  return NoThrowStatus(StatusCode::kNotFound, [&] {
-    return StrCat(count(Outcome::kAbsent), " of ", keys_.size(), " keys have no row in table \"",
-                  table_->name(), "\", the first is key ", keys_[tally_.first_absent],
-                  " at position ", tally_.first_absent,
-                  "; the others were done; ask for outcomes to learn which");
-  });
+  EMBANK_RETURN_IF_ERROR(StatusOf(Outcome::kNotFinite,
+                                  {StatusCode::kOutOfRange, "the steps of ", " keys of ",
+                                   " would leave a value or a state that is NaN or infinite"},
+                                  [] {
+                                    return "these rows are as they were, the others were done; see "
+                                           "max_gradient_norm and max_gradient_value";
+                                  }));
+  return StatusOf(Outcome::kAbsent, {StatusCode::kNotFound, "", " keys have no row in "},
+                  [] { return "the others were done; ask for outcomes to learn which"; });
 }
 
 void Batch::Add(const OutcomeTally& tally) {

@@ -2,6 +2,7 @@
 #ifndef EMBANK_STORE_BATCH_BATCH_H_
 #define EMBANK_STORE_BATCH_BATCH_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -16,35 +17,37 @@
 
 namespace embank {
 
-// Counts the outcomes of keys, and keeps the position of the first refusal, absence, loss, row that
-// cannot be read now, and step that was not finite.
+// Counts the outcomes of keys, and keeps the first position of each outcome.
 struct OutcomeTally {
+  static constexpr uint64_t kNoPosition = ~uint64_t{0};
+
   std::array<uint64_t, kOutcomes> counts{};  // index: Outcome - 1
-  std::array<uint64_t, kTiers> found_in{};   // lookups: the tier of each row that was found
-  uint64_t first_refused = ~uint64_t{0};
-  uint64_t first_absent = ~uint64_t{0};
-  uint64_t first_lost = ~uint64_t{0};
-  uint64_t first_unavailable = ~uint64_t{0};
-  uint64_t first_not_finite = ~uint64_t{0};
-  uint64_t without_place = 0;  // refusals by the index
+  // The same. Those of rows that were found in a run may be missing.
+  std::array<uint64_t, kOutcomes> firsts = NoPositions();
+  std::array<uint64_t, kTiers> found_in{};  // lookups: the tier of each row that was found
+  uint64_t without_place = 0;               // refusals by the index
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
+  uint64_t first(Outcome outcome) const { return firsts[static_cast<size_t>(outcome) - 1]; }
   // The number of rows that could not be read.
   uint64_t unread() const { return count(Outcome::kDataLoss) + count(Outcome::kUnavailable); }
   // Adds one position.
   void Add(Outcome outcome, uint64_t position) {
-    ++counts[static_cast<size_t>(outcome) - 1];
-    if (outcome == Outcome::kRefused && position < first_refused) first_refused = position;
-    if (outcome == Outcome::kAbsent && position < first_absent) first_absent = position;
-    if (outcome == Outcome::kDataLoss && position < first_lost) first_lost = position;
-    if (outcome == Outcome::kUnavailable && position < first_unavailable)
-      first_unavailable = position;
-    if (outcome == Outcome::kNotFinite && position < first_not_finite) first_not_finite = position;
+    const size_t i = static_cast<size_t>(outcome) - 1;
+    ++counts[i];
+    firsts[i] = std::min(firsts[i], position);
   }
   // Notes that `rows` of a lookup were found in a tier.
   void NoteFound(Tier tier, uint64_t rows = 1) { found_in[static_cast<size_t>(tier)] += rows; }
   // Adds all of another tally, whose positions are from `begin` on.
   void Add(const OutcomeTally& other, uint64_t begin = 0);
+
+ private:
+  static constexpr std::array<uint64_t, kOutcomes> NoPositions() {
+    std::array<uint64_t, kOutcomes> positions{};
+    positions.fill(kNoPosition);
+    return positions;
+  }
 };
 
 class Batch {
@@ -117,8 +120,10 @@ class Batch {
   Status AbsentStatus() const;
 
  private:
+  struct Words;
+  template <typename Hint>
+  Status StatusOf(Outcome outcome, const Words& words, Hint hint) const;
   std::string RefusalReason() const;
-  Status NotFiniteStatus() const;
 
   Table* const table_;
   const KeySpan keys_;

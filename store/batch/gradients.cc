@@ -325,10 +325,10 @@ Status GradientBatch::Allocate() {
 
 void GradientBatch::Admit(uint64_t others_bytes) {
   if (scope_.MayBeInPieces()) {
-    return scope_.AdmitSome(distinct_.values().first(FindDistinct()), others_bytes);
+    return scope_.Admit(distinct_.values().first(FindDistinct()), others_bytes);
   }
   scope_.PromoteAll();
-  scope_.AdmitAll(others_bytes);
+  scope_.Admit(WriteScope::kAll, others_bytes);
 }
 
 // Finds the distinct keys of a group, once; returns their first positions, as indexes in it.

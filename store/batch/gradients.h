@@ -72,7 +72,7 @@ class GradientBatch {
 
   // Allocates scratch. kResourceExhausted; nothing was changed.
   Status Allocate();
-  // Reads rows of the log into memory, and admits all positions; see WriteScope::AdmitAll. Without
+  // Reads rows of the log into memory, and admits all positions; see WriteScope::Admit. Without
   // locks and guards.
   void Admit(uint64_t others_bytes = 0);
   // Sums and steps. Under a ChangeGuard; of IsInPieces, if a batch under it is.

@@ -27,12 +27,16 @@ enum class IndexUse {
 // Up to kGroupKeys keys, and guesses of their rows' places, to be confirmed.
 class KeyGroup {
  public:
+  KeyGroup() = default;
+  KeyGroup(const KeyGroup&) = delete;
+  KeyGroup& operator=(const KeyGroup&) = delete;
+
   size_t size() const { return size_; }
   KeyHash hash(size_t i) const { return hashes_[i]; }
   const Match& guess(size_t i) const { return guesses_[i]; }
   const std::array<Match, kGroupKeys>& guesses() const { return guesses_; }
-  // The headers that the guesses lead to: that of a key without a row in memory is being written.
-  // Those with a device payload have their bit in has_payload.
+  // The headers that the guesses lead to; a key without a row in memory has a header that is always
+  // being written. has_payload has a bit for each row with a device payload.
   const std::array<RowHeader*, kGroupKeys>& headers() const { return headers_; }
   uint32_t has_payload() const { return has_payload_; }
   uint32_t row_end_bytes() const { return rows_of_table_->end_bytes(); }
@@ -261,14 +265,11 @@ void ForEachGroupOf(std::span<const TableKeys> all, Use use) {
 template <typename Use>
 void ForEachKeyGroup(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin,
                      uint32_t end, Use use) {
-  if (begin == end) return;
-  table.counters().calls.AddIndexWalk();
   const TableKeys all(table, keys.subspan(begin, end - begin), row_bytes);
-  const auto begin_group = [&](size_t number, KeyGroup* group) { all.Hash(number, group); };
-  const auto use_group = [&](size_t number, const KeyGroup& group, NextRows next) {
-    use(static_cast<uint32_t>(begin + all.BeginOf(number)), group, next);
+  const auto use_group = [&](size_t, size_t at, const KeyGroup& group, NextRows next) {
+    use(static_cast<uint32_t>(begin + at), group, next);
   };
-  RunGroups(*table.parts().index, all.group_count(), begin_group, use_group);
+  ForEachGroupOf({&all, 1}, use_group);
 }
 
 // The same for keys that are given by their hashes, key by key: calls hash_at(i) for each of

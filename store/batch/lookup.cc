@@ -209,39 +209,6 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   batch->Add(tally);
 }
 
-namespace {
-
-// Answers the positions of a group of a batch, from `begin` on, if all their rows are in DRAM.
-// Returns whether it has.
-bool ReadWholeGroup(const LeadingBatch& of, uint32_t begin, const KeyGroup& group, NextRows next,
-                    HeatTouches* touches) {
-  Batch* const batch = of.batch;
-  const Table& table = batch->table();
-  LocatedRows located(table.id(), group, batch->keys().data() + begin, next);
-  const RowWatches rows = located.all();
-  const uint32_t bytes = table.layout().vector_bytes;
-  uint32_t left = ((1u << rows.size()) - 1) &
-                  ~CopyVectors(rows, bytes, {of.rows.Row(begin), of.rows.stride_bytes}, nullptr);
-  for (; left != 0; left &= left - 1) {
-    // A guess was wrong, the row is being changed, or there is none.
-    const auto i = static_cast<size_t>(std::countr_zero(left));
-    Match match = group.guess(i);
-    const auto copy = [&](const RowWatch& row) {
-      return CopyOneVector(row, bytes, of.rows.Row(begin + i), nullptr);
-    };
-    const RowSeen seen =
-        FindAndReadRow(table, batch->keys()[begin + i], group.hash(i), copy, &match);
-    if (seen.header == nullptr) return false;
-    located.Replace(i, seen);
-  }
-  touches->Use(*batch);
-  touches->Add(begin, rows);
-  batch->AnswerLeading(rows.size());
-  return true;
-}
-
-}  // namespace
-
 // A row that was written and has no answer is answered again. It must be kept then under kSkip, if
 // the row has been erased meanwhile, and where a record of a log cannot be read.
 bool MayReadLeading(const Table& table, MissingRule rule) {
@@ -254,13 +221,21 @@ void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKey
   if (batches.empty()) return;
   HeatTouches touches(*batches[0].batch);
   const auto use = [&](size_t number, size_t begin, const KeyGroup& group, NextRows next) {
-    // A batch stops leading at its first group that was not answered.
-    const bool leads = batches[number].batch->answered() == begin;
-    if (leads &&
-        ReadWholeGroup(batches[number], static_cast<uint32_t>(begin), group, next, &touches)) {
-      return;
-    }
-    next.PrefetchFrom(0);
+    const LeadingBatch& of = batches[number];
+    // A batch stops leading at its first row that was not read.
+    if (of.batch->answered() != begin) return next.PrefetchFrom(0);
+    const Table& table = of.batch->table();
+    const Key* const group_keys = of.batch->keys().data() + begin;
+    LocatedRows located(table.id(), group, group_keys, next);
+    const auto copy = [&](size_t i, const RowWatches& rows) {
+      const RowSpan to = {of.rows.Row(begin + i), of.rows.stride_bytes};
+      const uint32_t stood = CopyVectors(rows, table.layout().vector_bytes, to, nullptr);
+      return static_cast<size_t>(std::countr_one(stood));
+    };
+    const size_t read = ReadLeadingRows(table, group_keys, group, &located, copy);
+    touches.Use(*of.batch);
+    touches.Add(static_cast<uint32_t>(begin), located.all().Subspan(0, read));
+    of.batch->AnswerLeading(read);
   };
   const EpochTable::Guard guard(batches[0].batch->table().parts().epochs);
   ForEachGroupOf(keys, use);
@@ -293,33 +268,25 @@ class Creation {
     return batch_keys_.Allocate(table, batch_.keys());
   }
 
-  // Reads or makes the rows of all positions in their order, under their shards' locks.
-  void RunAll() {
-    Begin();
-    scope_.ChangeAll([&](const ShardGroup& group) { CreateRowsOf(group); },
-                     [&] { return ReadPayloads(batch_, batch_.keys(), &payloads_, rows_); });
-  }
-  // Does the same for some positions, whose rows were not there.
-  void Run(std::span<const uint32_t> positions) {
-    Begin();
+  // Reads or makes the rows of positions in their order, under their shards' locks.
+  void Run(WriteScope::Positions positions) {
+    // All rows of a table that fills are answered here.
+    const KeySpan keys = positions.has_value() ? KeySpan() : batch_.keys();
+    rule_ = batch_.table().rule();
+    batch_keys_.Collect();
     scope_.Change(
-        positions, [&](const ShardGroup& group) { CreateRowsOf(group); },
+        positions,
+        [&](const ShardGroup& group) {
+          CreateGroup(&batch_, group, rule_, rows_, batch_keys_, &payloads_);
+        },
         [&] {
-          Status read = ReadPayloads(batch_, {}, &payloads_, rows_);
+          Status read = ReadPayloads(batch_, keys, &payloads_, rows_);
           if (scope_.IsInPieces()) payloads_.Clear();
           return read;
         });
   }
 
  private:
-  void Begin() {
-    rule_ = batch_.table().rule();
-    batch_keys_.Collect();
-  }
-  void CreateRowsOf(const ShardGroup& group) {
-    CreateGroup(&batch_, group, rule_, rows_, batch_keys_, &payloads_);
-  }
-
   Batch& batch_;
   WriteScope& scope_;
   const RowSpan rows_;
@@ -333,7 +300,7 @@ Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
   EMBANK_CHECK(batch->answered() == 0);
   Creation creation(batch, scope, rows);
   EMBANK_RETURN_IF_ERROR(creation.Allocate());
-  creation.RunAll();
+  creation.Run(WriteScope::kAll);
   return OkStatus();
 }
 

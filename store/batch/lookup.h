@@ -42,10 +42,10 @@ struct LeadingBatch {
   Batch* batch;
   RowSpan rows;
 };
-// Answers the leading positions of batches of one store, which have no answers yet, in groups of
-// kGroupKeys all of whose rows are in DRAM: mostly all of a batch. Batch::answered tells how many.
-// The keys of all batches, which `keys` has too, go through one pipeline. Takes no lock; one
-// thread, inside no EpochTable::Guard.
+// Answers the leading positions of batches of one store, which have no answers yet, as long as
+// their rows are in DRAM: mostly all of a batch. Batch::answered tells how many. The keys of all
+// batches, which `keys` has too, go through one pipeline. Takes no lock; one thread, inside no
+// EpochTable::Guard.
 void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKeys> keys);
 // Whether batches of the table may be read so. ReadLeading may write the rows of positions that it
 // does not answer; a lookup that may have to keep such rows cannot use it.

@@ -112,7 +112,7 @@ class LocatedRows {
   LocatedRows& operator=(const LocatedRows&) = delete;
 
   RowWatches all() const { return {headers_.data(), marks_.data(), entries_, size_}; }
-  // The row of a key was found elsewhere.
+  // The row of a key was found elsewhere. It can be noted; nobody asks if it is current.
   void Replace(size_t i, const RowSeen& row) {
     headers_[i] = row.header;
     marks_[i] = row.mark;
@@ -162,6 +162,30 @@ void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, Ro
     }
   };
   ForEachKeyGroup(table, table.layout().vector_end_bytes(), keys, begin, end, use);
+}
+
+// Reads the rows of a group in order, as long as they are in DRAM, of a store without device
+// memory. take(i, rows) reads rows of the group from the i-th on, at least one; it returns how many
+// in front were still current when it had read them. Returns the number of rows that were read,
+// which `located` has.
+template <typename Take>
+size_t ReadLeadingRows(const Table& table, const Key* keys, const KeyGroup& group,
+                       LocatedRows* located, const Take& take) {
+  const RowWatches rows = located->all();
+  size_t read = 0;
+  while (read < rows.size()) {
+    read += take(read, rows.Subspan(read, rows.size() - read));
+    if (read == rows.size()) break;
+    // A guess was wrong, the row is being changed, or it is not in DRAM.
+    Match match = group.guess(read);
+    const auto take_one = [&](const RowWatch& row) {
+      return take(read, RowWatches::OfOne(row)) == 1;
+    };
+    const RowSeen seen = FindAndReadRow(table, keys[read], group.hash(read), take_one, &match);
+    if (seen.header == nullptr) break;
+    located->Replace(read++, seen);
+  }
+  return read;
 }
 
 // Returns the match of a row by its guess: that of the i-th key of the group, or of those of it

@@ -143,13 +143,13 @@ Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outc
   const auto fill = [&](const PayloadPosition& at, std::byte* bytes) {
     std::memcpy(bytes, state.Row(at.number), layout.state_bytes());
   };
-  scope.ChangeAll([&](const ShardGroup& group) { SetGroup(&batch, group, state, &payloads); },
-                  [&] {
-                    Status written =
-                        payloads.Write(StateInPayload(layout), layout.state_bytes(), fill);
-                    if (scope.IsInPieces()) payloads.Clear();
-                    return written;
-                  });
+  scope.Change(
+      WriteScope::kAll, [&](const ShardGroup& group) { SetGroup(&batch, group, state, &payloads); },
+      [&] {
+        Status written = payloads.Write(StateInPayload(layout), layout.state_bytes(), fill);
+        if (scope.IsInPieces()) payloads.Clear();
+        return written;
+      });
   EMBANK_RETURN_IF_ERROR(scope.Settle());
   return batch.AbsentStatus();
 }

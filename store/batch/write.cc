@@ -226,7 +226,8 @@ Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan o
   EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->parts().payloads, scope.PieceKeysMax()));
   scope.PromoteAll();
   batch_keys.Collect();
-  scope.ChangeAll(
+  scope.Change(
+      WriteScope::kAll,
       [&](const ShardGroup& group) {
         UpsertGroup(&batch, group, rule, rows, batch_keys, &payloads);
       },
@@ -245,7 +246,7 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   WriteScope scope(batch, WriteScope::Need::kNone);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   scope.PromoteAll();
-  scope.ChangeAll([&](const ShardGroup& group) { EraseGroup(&batch, group); });
+  scope.Change(WriteScope::kAll, [&](const ShardGroup& group) { EraseGroup(&batch, group); });
   batch.CountVerb(TableVerb::kErase, batch.NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope.Settle());
   table->parts().index->capacity()->ShrinkAfterErasing(batch.count(Outcome::kFound));

@@ -108,13 +108,8 @@ Status WriteScope::Allocate() {
   return plan_.Allocate(keys, batch_.table().mover()->InLogMax(keys));
 }
 
-void WriteScope::GroupAll() {
-  plan_.GroupAll(batch_);
-  is_in_pieces_ = plan_.count() > piece_keys_;
-}
-
-void WriteScope::Group(std::span<const uint32_t> positions) {
-  plan_.Group(batch_, positions);
+void WriteScope::Group(Positions positions) {
+  positions.has_value() ? plan_.Group(batch_, *positions) : plan_.GroupAll(batch_);
   is_in_pieces_ = plan_.count() > piece_keys_;
 }
 
@@ -122,35 +117,30 @@ void WriteScope::PromoteAll() {
   if (!MayBeInPieces()) PromoteRows(batch_);
 }
 
-void WriteScope::ChangeAll(Body body, OnDevice on_device) {
-  GroupAll();
-  RunByShard(body, on_device);
-}
-
-void WriteScope::Change(std::span<const uint32_t> positions, Body body, OnDevice on_device) {
+void WriteScope::Change(Positions positions, Body body, OnDevice on_device) {
   Group(positions);
-  RunByShard(body, on_device);
+  if (plan_.count() == 0) return;
+  AdmitGroups(0);
+  const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
+  ChangeAdmitted(guard, body, on_device);
 }
 
-void WriteScope::ChangeAllTogether(Work work) {
-  GroupAll();
-  Run(work);
-}
-
-void WriteScope::ChangeTogether(std::span<const uint32_t> positions, Work work) {
+void WriteScope::ChangeTogether(Positions positions, Work work) {
   Group(positions);
-  Run(work);
+  if (plan_.count() == 0) return;
+  AdmitGroups(0);
+  const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
+  // The rows that `work` finds in device memory stay there until its end.
+  const PayloadGuard payload_guard(is_in_pieces_ ? batch_.table().parts().payloads : nullptr);
+  RunAdmitted(work);
+  // Rows in device memory were in no piece.
+  if (is_in_pieces_) changed_keys_ += plan_.count() - settled_keys_;
 }
 
-void WriteScope::AdmitAll(uint64_t others_bytes) {
-  GroupAll();
-  Admit(others_bytes);
-}
-
-void WriteScope::AdmitSome(std::span<const uint32_t> positions, uint64_t others_bytes) {
+void WriteScope::Admit(Positions positions, uint64_t others_bytes) {
   Group(positions);
-  if (!is_in_pieces_) Promote(batch_, &plan_);
-  Admit(others_bytes);
+  if (positions.has_value() && !is_in_pieces_) Promote(batch_, &plan_);
+  AdmitGroups(others_bytes);
 }
 
 void WriteScope::ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device,
@@ -164,26 +154,8 @@ void WriteScope::ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on
   });
 }
 
-void WriteScope::RunByShard(Body body, OnDevice on_device) {
-  if (plan_.count() == 0) return;
-  Admit();
-  const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
-  ChangeAdmitted(guard, body, on_device);
-}
-
-void WriteScope::Run(Work work) {
-  if (plan_.count() == 0) return;
-  Admit();
-  const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
-  // The rows that `work` finds in device memory stay there until its end.
-  const PayloadGuard payload_guard(is_in_pieces_ ? batch_.table().parts().payloads : nullptr);
-  RunAdmitted(work);
-  // Rows in device memory were in no piece.
-  if (is_in_pieces_) changed_keys_ += plan_.count() - settled_keys_;
-}
-
 // A batch in pieces only looks for space here, for which it may wait.
-void WriteScope::Admit(uint64_t others_bytes) {
+void WriteScope::AdmitGroups(uint64_t others_bytes) {
   EMBANK_CHECK(!batch_.table().parts().read_only);
   const uint64_t keys = plan_.count();
   if (!is_in_pieces_) changed_keys_ += keys;

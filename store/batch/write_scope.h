@@ -86,36 +86,34 @@ class WriteScope {
   // Promotes the rows of the batch that are in the log, unless pieces will.
   void PromoteAll();
 
-  // Admits all positions of the batch, or some of them, given in order, and calls `body` once for
-  // each shard that has positions, as Batch::Share does: in pieces, once for each shard and
-  // piece. After Allocate, without locks.
+  // Positions of the batch, given in order; nullopt: all.
+  using Positions = std::optional<std::span<const uint32_t>>;
+  static constexpr std::nullopt_t kAll = std::nullopt;
+
+  // Admits positions, and calls `body` once for each shard that has some, as Batch::Share does: in
+  // pieces, once for each shard and piece. After Allocate, without locks.
   // If the store has device memory, it then calls `on_device`, which enqueues the work of the batch
   // or piece on rows there. Rows whose flush is pending were flushed before.
   using Body = ShardPlan::Body;
   using OnDevice = FunctionRef<Status()>;
-  void ChangeAll(
-      Body body, OnDevice on_device = [] { return OkStatus(); });
   void Change(
-      std::span<const uint32_t> positions, Body body,
-      OnDevice on_device = [] { return OkStatus(); });
+      Positions positions, Body body, OnDevice on_device = [] { return OkStatus(); });
 
   // Does the same for stores with device memory, with one call of `work`, on this thread, which has
   // the positions in groups and enqueues the work on rows in device memory, too. It holds no lock.
   // In pieces, `work` calls ChangePiece for all its rows that are not in device memory.
   using Work = FunctionRef<Status(ShardPlan*)>;
-  void ChangeAllTogether(Work work);
-  void ChangeTogether(std::span<const uint32_t> positions, Work work);
+  void ChangeTogether(Positions positions, Work work);
 
   // Admits a piece that the caller has made, itself a batch of the table, whose plan has groups;
   // calls `change`, and settles it.
   void ChangePiece(const Batch& piece, ShardPlan* plan, FunctionRef<void()> change);
 
-  // The parts of ChangeAll, for batches that change together: admits all positions, or, after it
-  // has promoted their rows, some, without a guard; then changes them. Under a ChangeGuard of the
-  // caller's, in any thread. `others_bytes`: space in the log that rows of the other batches need
-  // beside those of this one. `choose`: as in ShardPlan::ForEachShard.
-  void AdmitAll(uint64_t others_bytes = 0);
-  void AdmitSome(std::span<const uint32_t> positions, uint64_t others_bytes);
+  // The parts of Change, for batches that change together: admits positions without a guard, after
+  // it has promoted the rows of some, which no PromoteAll has; then changes them. Under a
+  // ChangeGuard of the caller's, in any thread. `others_bytes`: space in the log that rows of the
+  // other batches need beside those of this one. `choose`: as in ShardPlan::ForEachShard.
+  void Admit(Positions positions, uint64_t others_bytes);
   void ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device,
                       const ShardPlan::Choose* choose = nullptr);
 
@@ -126,11 +124,8 @@ class WriteScope {
   Status Settle(Debts debts = Debts::kAll);
 
  private:
-  void GroupAll();
-  void Group(std::span<const uint32_t> positions);
-  void RunByShard(Body body, OnDevice on_device);
-  void Run(Work work);
-  void Admit(uint64_t others_bytes = 0);
+  void Group(Positions positions);
+  void AdmitGroups(uint64_t others_bytes);
   void EnsureSpace(uint64_t keys, uint64_t others_bytes, bool waits);
   void RunAdmitted(Work work);
   void ChangeInPieces(Body body, OnDevice on_device);

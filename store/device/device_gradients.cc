@@ -295,7 +295,7 @@ Status ApplyGradientsFromDevice(Table* table, KeySpan keys, DeviceArray gradient
   EMBANK_RETURN_IF_ERROR(callers.Join());
   EMBANK_RETURN_IF_ERROR(step.CheckFinite());
   scope.PromoteAll();
-  scope.ChangeAllTogether([&](ShardPlan* plan) { return step.Run(plan); });
+  scope.ChangeTogether(WriteScope::kAll, [&](ShardPlan* plan) { return step.Run(plan); });
   const Status released = callers.Release();
   const Status finished = FinishGradients(&batch, &scope, batch.NsSince(begin_ns));
   return released.ok() ? finished : released;

@@ -164,7 +164,7 @@ Status UpsertFromDevice(Table* table, KeySpan keys, DeviceArray rows, void* stre
   CallerStream callers(&table->parts().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   scope.PromoteAll();
-  scope.ChangeAllTogether([&](ShardPlan* plan) { return upsert.Run(plan); });
+  scope.ChangeTogether(WriteScope::kAll, [&](ShardPlan* plan) { return upsert.Run(plan); });
   const Status released = callers.Release();
   const Status finished = FinishUpsert(&batch, &scope, begin_ns);
   return released.ok() ? finished : released;

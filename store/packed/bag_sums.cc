@@ -184,34 +184,28 @@ void BagSums::AddFromSlots(Batch* batch, uint64_t begin) const {
   const auto add = [&](size_t number, const KeyGroup& group, NextRows next) {
     if (!goes_on) return next.PrefetchFrom(0);
     const auto first = static_cast<uint32_t>(keys.BeginOf(number));
-    LocatedRows located(table.id(), group, batch->keys().data() + first, next);
-    const RowWatches rows = located.all();
-    const auto add_some = [&](size_t begin_row, const RowWatches& some) {
-      return AddVectors(some, table.layout().dim,
-                        weights == nullptr ? nullptr : weights + first + begin_row,
-                        feature_.rows.Row(bag));
+    const Key* const group_keys = batch->keys().data() + first;
+    LocatedRows located(table.id(), group, group_keys, next);
+    const auto add_rows = [&](size_t i, const RowWatches& rows) {
+      const bool skips = Seeded(SeededBug::kRowMissingInSum) && rows.headers[0] != nullptr;
+      size_t added = skips && i == 0 ? 1 : 0;
+      while (added < rows.size()) {
+        const size_t at = first + i + added;
+        const uint64_t key = feature_.offsets[0] + begin + at;
+        while (key >= feature_.offsets[bag + 1]) ++bag;
+        const size_t of_bag = std::min(rows.size() - added, feature_.offsets[bag + 1] - key);
+        const size_t added_now =
+            AddVectors(rows.Subspan(added, of_bag), table.layout().dim,
+                       weights == nullptr ? nullptr : weights + at, feature_.rows.Row(bag));
+        added += added_now;
+        if (added_now < of_bag) break;
+      }
+      return added;
     };
-    const bool skips = Seeded(SeededBug::kRowMissingInSum) && rows.headers[0] != nullptr;
-    size_t added = skips ? 1 : 0;
-    while (added < rows.size()) {
-      const uint64_t key = feature_.offsets[0] + begin + first + added;
-      while (key >= feature_.offsets[bag + 1]) ++bag;
-      const size_t of_bag = std::min(rows.size() - added, feature_.offsets[bag + 1] - key);
-      const size_t added_now = add_some(added, rows.Subspan(added, of_bag));
-      added += added_now;
-      if (added_now == of_bag) continue;
-      // A guess was wrong, the row is being changed, or it is not in DRAM.
-      Match match = group.guess(added);
-      const RowSeen seen = FindAndReadRow(
-          table, batch->keys()[first + added], group.hash(added),
-          [&](const RowWatch& row) { return add_some(added, RowWatches::OfOne(row)) == 1; },
-          &match);
-      if (seen.header == nullptr) break;
-      located.Replace(added++, seen);
-    }
-    touches.Add(first, rows.Subspan(0, added));
+    const size_t added = ReadLeadingRows(table, group_keys, group, &located, add_rows);
+    touches.Add(first, located.all().Subspan(0, added));
     batch->AnswerLeading(added);
-    goes_on = added == rows.size();
+    goes_on = added == group.size();
   };
   table.counters().calls.AddIndexWalk();
   const EpochTable::Guard guard(table.parts().epochs);
