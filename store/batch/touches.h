@@ -32,6 +32,7 @@ class HeatTouches {
   // The rows of this position and those behind it. At most kGroupKeys.
   void Add(uint32_t position, const RowWatches& rows) {
     if (rows.size() == 0) return;
+    EMBANK_CHECK(rows.size() <= kGroupKeys);
     if (count_ + rows.size() > headers_.size()) Flush();
     BeginRun(position);
     if (rows.size() == kGroupKeys) {
@@ -79,7 +80,7 @@ class HeatTouches {
     runs_[run_count_++] = {batch_, position, count_};
   }
   void TouchRun(const Run& run, size_t end) const {
-    // A local copy: an exchange may have changed the original.
+    // A local copy: the compiler must assume that an exchange changes the original.
     const HeatEpoch now = now_;
     const auto touch = [&](size_t i, uint32_t touches) __attribute__((always_inline)) {
       if (TouchHeat(headers_[i], marks_[i], now, touches)) return;

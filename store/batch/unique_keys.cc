@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/seeded_bug.h"
@@ -156,11 +157,12 @@ double DistinctPart(const Table& table, KeySpan keys) {
       });
   uint64_t distinct = 0;
   for (const uint64_t word : seen) distinct += static_cast<uint64_t>(std::popcount(word));
-  if (sampled == 0) return 0.0;
-  // The first is exact if all keys are distinct, the second is not led astray by a frequent key.
-  return static_cast<double>(distinct) *
-         std::max(1.0 / static_cast<double>(sampled),
-                  static_cast<double>(kPart) / static_cast<double>(keys.size()));
+  // Where the sample has about as many positions as it should, no key is frequent. Then its own
+  // part says more than that of the positions it stands for, whose number is chance.
+  const double expected = static_cast<double>(keys.size()) / static_cast<double>(kPart);
+  const auto positions = static_cast<double>(sampled);
+  const bool is_even = std::abs(positions - expected) <= expected / 4;
+  return std::min(1.0, static_cast<double>(distinct) / (is_even ? positions : expected));
 }
 
 }  // namespace embank

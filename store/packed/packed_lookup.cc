@@ -281,13 +281,15 @@ class TableLookup {
   }
 
   // Pools all keys, those whose rows are in DRAM as BagSums::AddFromSlots does. A pass of it ends
-  // at a row that is not there: some keys from that one on go by a chunk, the fewer the sooner the
-  // next pass gets on. Short passes follow, because the rest of a pass that ended is walked, too.
+  // at a row that is not there: some keys from that one on go by a chunk, more of them while passes
+  // add fewer than the chunk before had. Short passes follow, because the rest of a pass that ended
+  // is walked, too. Records of a log are read together, so that their chunks are long.
   Status PoolFromSlots(const LookupFeature& feature, const BagSums& sums, std::span<float> vectors,
                        OutcomeTally* tally) {
     constexpr uint64_t kChunkMin = 32;
     constexpr uint64_t kPassMin = 256;
-    uint64_t chunk = kChunkMin, pass = kKeysFromSlots;
+    const uint64_t chunk_min = group_.table->rows_in_log() == 0 ? kChunkMin : chunk_keys_;
+    uint64_t chunk = chunk_min / 2, pass = kKeysFromSlots;
     Status status;
     for (uint64_t begin = 0; begin < feature.keys.size();) {
       const uint64_t offered = std::min(pass, feature.keys.size() - begin);
@@ -295,10 +297,11 @@ class TableLookup {
       begin += added;
       if (added == offered) {
         pass = std::min<uint64_t>(4 * pass, kKeysFromSlots);
+        chunk = chunk_min / 2;
         continue;
       }
       pass = kPassMin;
-      chunk = added == 0 ? std::min<uint64_t>(2 * chunk, chunk_keys_) : kChunkMin;
+      chunk = added < chunk ? std::min<uint64_t>(2 * chunk, chunk_keys_) : chunk_min;
       const uint64_t count = std::min<uint64_t>(chunk, feature.keys.size() - begin);
       status.Update(PoolChunks(feature, sums, begin, count, vectors, tally));
       begin += count;

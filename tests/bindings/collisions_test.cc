@@ -102,7 +102,7 @@ TEST_F(Collisions, KeysThatDifferInFewHashBitsAreKeptApart) {
 }
 
 // Most rows are not where the index is looked at first. The second feature of a table is summed
-// from the slots of its rows.
+// from the slots of its rows; in the second round, each with its weight.
 TEST_F(Collisions, RowsFarFromTheirHomesAreSummedAndCounted) {
   embank_table_options options = TableOptions(16, EMBANK_OPT_ADAGRAD);
   options.initializer = EMBANK_INIT_UNIFORM;
@@ -112,8 +112,9 @@ TEST_F(Collisions, RowsFarFromTheirHomesAreSummedAndCounted) {
   feature.pooling = EMBANK_POOL_SUM;
   feature.keys = CollidingKeys("sums", 0x5A5A5A, 50);
   for (uint64_t begin = 0; begin <= 50; begin += 5) feature.offsets.push_back(begin);
-  const PassedFeature passed(feature);
   for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 50 * round; ++i) feature.weights.push_back(static_cast<float>(i) - 7.5f);
+    const PassedFeature passed(feature);
     std::vector<uint8_t> expected(10 * 64);
     RowBuffer sums[] = {RowBuffer(10, 64), RowBuffer(10, 64)};
     const embank_feature features[] = {passed.Of(twin.table, sums[0].data(), 0),

@@ -186,25 +186,17 @@ constexpr uint64_t kChurnFirst = 1000;  // other keys come and go here
 constexpr uint64_t kChurnKeys = 400;
 constexpr uint64_t kUpsertedFirst = 5000;
 constexpr uint64_t kUpsertedKeys = 20;
-constexpr uint32_t kDim = 32;  // whole lines, so that bags are summed from the slots
-constexpr int kSteps = 1000;
-
-// All elements equal, or NAN-free proof that the row is torn.
-bool IsWhole(const RowBuffer& rows, uint64_t i) {
-  for (uint64_t j = 1; j < kDim; ++j) {
-    if (rows.GetFloat(i, j) != rows.GetFloat(i, 0)) return false;
-  }
-  return true;
-}
+constexpr uint32_t kDims[] = {32, 128};  // whole lines, so that bags are summed from the slots
+constexpr int kSteps = 500;
 
 class SharedKeys {
  public:
-  SharedKeys() : store_(OpenStore()) {
-    embank_table_options options = TableOptions(kDim, EMBANK_OPT_SGD);
+  explicit SharedKeys(uint32_t dim) : dim_(dim), store_(OpenStore()) {
+    embank_table_options options = TableOptions(dim, EMBANK_OPT_SGD);
     options.learning_rate = 1.0f;
     table_ = CreateTable(store_.get(), "t", options);
     std::vector<uint64_t> keys = KeyRange(0, kSharedKeys);
-    RowBuffer zeros(kSharedKeys, kDim * sizeof(float));
+    RowBuffer zeros(kSharedKeys, dim_ * sizeof(float));
     Fill(&zeros, kSharedKeys, 0.0f);
     EXPECT_EQ(embank_upsert(table_, keys.data(), keys.size(), zeros.data(), 0, nullptr), EMBANK_OK);
   }
@@ -212,11 +204,11 @@ class SharedKeys {
   // w -= g with whole g: exact in any order below 2^24.
   void AddGradients(Random* random) {
     std::vector<uint64_t> keys(random->Between(1, 120));
-    RowBuffer gradients(keys.size(), kDim * sizeof(float));
+    RowBuffer gradients(keys.size(), dim_ * sizeof(float));
     for (uint64_t i = 0; i < keys.size(); ++i) {
       keys[i] = random->Below(kSharedKeys);
       auto amount = static_cast<float>(random->Between(1, 3));
-      for (uint64_t j = 0; j < kDim; ++j) gradients.SetFloat(i, j, -amount);
+      for (uint64_t j = 0; j < dim_; ++j) gradients.SetFloat(i, j, -amount);
       sums_[keys[i]] += static_cast<uint64_t>(amount);
     }
     std::vector<uint8_t> outcomes(keys.size());
@@ -233,7 +225,7 @@ class SharedKeys {
     // Large batches look each key up once.
     std::vector<uint64_t> keys(random->OneIn(8) ? 4500 : random->Between(1, 100));
     for (uint64_t& key : keys) key = random->Below(kSharedKeys);
-    RowBuffer rows(keys.size(), kDim * sizeof(float));
+    RowBuffer rows(keys.size(), dim_ * sizeof(float));
     Judge(embank_lookup(table_, keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows.data(), 0,
                         nullptr) == EMBANK_OK,
           "a lookup failed");
@@ -249,7 +241,7 @@ class SharedKeys {
   }
 
   // The sums of bags are those of whole rows, none of which goes back to an older value. The second
-  // feature of a table does not begin with those of others.
+  // and third feature of a table do not begin with those of others; the third has weights.
   void SumBags(Random* random, const std::vector<float>& last_seen) {
     std::vector<uint64_t> keys(random->Between(20, 300));
     for (uint64_t& key : keys) key = random->Below(kSharedKeys);
@@ -258,10 +250,11 @@ class SharedKeys {
       offsets.push_back(std::min<uint64_t>(keys.size(), offsets.back() + random->Between(2, 30)));
     }
     const size_t bags = offsets.size() - 1;
-    RowBuffer sums[] = {RowBuffer(bags, kDim * sizeof(float)),
-                        RowBuffer(bags, kDim * sizeof(float))};
-    embank_feature features[2] = {};
-    for (size_t i = 0; i < 2; ++i) {
+    const std::vector<float> ones(keys.size(), 1.0f);
+    std::vector<RowBuffer> sums;
+    embank_feature features[3] = {};
+    for (size_t i = 0; i < std::size(features); ++i) {
+      sums.emplace_back(bags, dim_ * sizeof(float));
       features[i].struct_size = sizeof(embank_feature);
       features[i].pooling = EMBANK_POOL_SUM;
       features[i].table = table_;
@@ -270,10 +263,12 @@ class SharedKeys {
       features[i].offsets = offsets.data();
       features[i].bags = bags;
       features[i].rows = sums[i].data();
+      features[i].weights = i == 2 ? ones.data() : nullptr;
     }
-    Judge(embank_lookup_packed(features, 2, EMBANK_MISSING_CREATE, nullptr) == EMBANK_OK,
+    Judge(embank_lookup_packed(features, std::size(features), EMBANK_MISSING_CREATE, nullptr) ==
+              EMBANK_OK,
           "a packed lookup failed");
-    summed_ += 2 * keys.size();
+    summed_ += std::size(features) * keys.size();
     for (size_t bag = 0; bag < bags; ++bag) {
       float least = 0.0f;
       for (uint64_t i = offsets[bag]; i < offsets[bag + 1]; ++i) least += last_seen[keys[i]];
@@ -287,7 +282,7 @@ class SharedKeys {
   // Creates and erases other keys, so that slots and index entries move.
   void Churn(Random* random) {
     std::vector<uint64_t> keys = KeyRange(kChurnFirst + random->Below(kChurnKeys), 60);
-    RowBuffer rows(keys.size(), kDim * sizeof(float));
+    RowBuffer rows(keys.size(), dim_ * sizeof(float));
     std::vector<uint8_t> outcomes(keys.size());
     Judge(embank_lookup(table_, keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows.data(), 0,
                         outcomes.data()) == EMBANK_OK,
@@ -305,7 +300,7 @@ class SharedKeys {
   // Whole rows are overwritten by whole rows of another value.
   void Overwrite(Random* random) {
     std::vector<uint64_t> keys = KeyRange(kUpsertedFirst, kUpsertedKeys);
-    RowBuffer rows(keys.size(), kDim * sizeof(float));
+    RowBuffer rows(keys.size(), dim_ * sizeof(float));
     Fill(&rows, keys.size(), static_cast<float>(random->Below(1 << 20)));
     Judge(embank_upsert(table_, keys.data(), keys.size(), rows.data(), 0, nullptr) == EMBANK_OK,
           "an upsert failed");
@@ -322,7 +317,7 @@ class SharedKeys {
     std::unordered_map<uint64_t, int> times_seen;
     for (uint64_t n = 1; n > 0;) {
       std::vector<uint64_t> keys(64);
-      RowBuffer rows(64, kDim * sizeof(float));
+      RowBuffer rows(64, dim_ * sizeof(float));
       Judge(embank_scan_next(scan.get(), keys.data(), rows.data(), 0, 64, &n) == EMBANK_OK,
             "a scan failed");
       for (uint64_t i = 0; i < n; ++i) {
@@ -338,7 +333,7 @@ class SharedKeys {
 
   std::string FinalDifference() {
     std::vector<uint64_t> keys = KeyRange(0, kSharedKeys);
-    RowBuffer rows(kSharedKeys, kDim * sizeof(float));
+    RowBuffer rows(kSharedKeys, dim_ * sizeof(float));
     embank_lookup(table_, keys.data(), keys.size(), EMBANK_MISSING_SKIP, rows.data(), 0, nullptr);
     for (uint64_t key = 0; key < kSharedKeys; ++key) {
       if (!IsWhole(rows, key) || rows.GetFloat(key, 0) != static_cast<float>(sums_[key])) {
@@ -367,15 +362,23 @@ class SharedKeys {
   }
 
  private:
-  static void Fill(RowBuffer* rows, uint64_t n, float value) {
+  // All elements equal, or NAN-free proof that the row is torn.
+  bool IsWhole(const RowBuffer& rows, uint64_t i) const {
+    for (uint64_t j = 1; j < dim_; ++j) {
+      if (rows.GetFloat(i, j) != rows.GetFloat(i, 0)) return false;
+    }
+    return true;
+  }
+  void Fill(RowBuffer* rows, uint64_t n, float value) const {
     for (uint64_t i = 0; i < n; ++i) {
-      for (uint64_t j = 0; j < kDim; ++j) rows->SetFloat(i, j, value);
+      for (uint64_t j = 0; j < dim_; ++j) rows->SetFloat(i, j, value);
     }
   }
   void Judge(bool good, const char* wrong) {
     if (!good) wrong_ = wrong;
   }
 
+  const uint32_t dim_;
   StorePtr store_;
   embank_table* table_ = nullptr;
   std::atomic<uint64_t> sums_[kSharedKeys] = {};
@@ -388,8 +391,10 @@ class SharedKeys {
   std::atomic<const char*> wrong_ = nullptr;
 };
 
-TEST(Threads, SharedKeysSumExactlyAndNoRowIsTorn) {
-  SharedKeys shared;
+class ThreadsWithSharedKeys : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(ThreadsWithSharedKeys, SumThemExactlyAndTearNoRow) {
+  SharedKeys shared(GetParam());
   OnThreads(kThreads, [&](uint64_t thread) {
     Random random(thread + 100);
     std::vector<float> last_seen(kSharedKeys, 0.0f);
@@ -406,6 +411,9 @@ TEST(Threads, SharedKeysSumExactlyAndNoRowIsTorn) {
   EXPECT_EQ(shared.FinalDifference(), "");
   shared.ExpectAllHappened();
 }
+
+INSTANTIATE_TEST_SUITE_P(Dims, ThreadsWithSharedKeys, testing::ValuesIn(kDims),
+                         [](const auto& dim) { return std::to_string(dim.param); });
 
 // When threads create the same keys at once, exactly one is told that it created each.
 TEST(Threads, EachRowIsCreatedByExactlyOneOfTheThreads) {

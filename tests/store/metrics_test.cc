@@ -253,6 +253,36 @@ TEST_F(MetricsTest, APackedCallSharesItsTimeOutByKeys) {
   }
 }
 
+// A bag of rows in DRAM is one walk of the index. Rows that are missing end such walks: the more of
+// them, the more keys go another way at once.
+TEST(IndexWalks, AreFewWhereEachTenthRowOfABagIsMissing) {
+  StoreWorld world;
+  Table* const table = world.Create("t", OptionsOf(16));
+  std::vector<Key> keys(4000);
+  std::iota(keys.begin(), keys.end(), Key{0});
+  std::vector<Key> present = keys;
+  std::vector<float> rows(16 * keys.size());
+  std::vector<float> sum(16);
+  const std::vector<uint64_t> offsets = {0, keys.size()};
+  LookupFeature feature;
+  feature.table = table;
+  feature.keys = keys;
+  feature.pooling = Pooling::kSum;
+  feature.offsets = offsets;
+  feature.rows = RowsIn(&sum, 16);
+  const auto walks = [&](const std::vector<Key>& rows_of) {
+    EXPECT_TRUE(Upsert(table, rows_of, RowsOf(rows, 16), {}).ok());
+    const uint64_t before = table->counters().calls.IndexWalks();
+    EXPECT_TRUE(LookupPacked({&feature, 1}, MissingRule::kZero).ok());
+    return table->counters().calls.IndexWalks() - before;
+  };
+  std::erase_if(present, [](Key key) { return key % 10 == 9; });
+  const uint64_t few = walks(present);
+  EXPECT_GT(few, 2u);
+  EXPECT_LT(few, 40u);
+  EXPECT_EQ(walks(keys), 1u);
+}
+
 TEST(CallDurations, HaveTheBucketWhoseBoundTheyDoNotExceed) {
   EXPECT_EQ(CallDurations::BucketOf(0), 0u);
   EXPECT_EQ(CallDurations::BucketOf(1024), 0u);

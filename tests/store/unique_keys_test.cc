@@ -278,6 +278,10 @@ TEST_F(ShardGroupsTest, TellByASampleWhichPartOfTheKeysIsDistinct) {
   EXPECT_NEAR(DistinctPart(*table_, keys), static_cast<double>(seen.size()) / 1024, 0.15);
   for (Key one = 0; one < 20; ++one) {
     EXPECT_LE(DistinctPart(*table_, std::vector<Key>(kKeys, one)), 8.0 / 1024) << "one key";
+    // Three of five positions have one key, which mostly is not in the sample.
+    std::vector<Key> frequent = KeysFrom(1000, kKeys);
+    for (size_t i = 0; i < kKeys; ++i) frequent[i] = i % 5 < 3 ? one : frequent[i];
+    EXPECT_NEAR(DistinctPart(*table_, frequent), 0.4, 0.15) << "frequent key " << one;
   }
 }
 
@@ -384,9 +388,8 @@ TEST(LookupsOfRepeatedKeys, RefuseAllPositionsOfAKeyWithoutSpace) {
   EXPECT_EQ(table->rows(), 0u);
 }
 
-// A row that was written after it was read is looked for by its own batch's key.
-// The rows are written before their touches are counted, so that each is looked for by its
-// position.
+// The rows are written before their touches are counted, so that each is looked for by the key of
+// its position in its batch.
 TEST(HeatTouches, CountForTheBatchAndPositionOfEachRow) {
   StoreWorld world;
   Table* const table = world.Create("t", OptionsOf(1));

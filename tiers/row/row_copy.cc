@@ -67,6 +67,7 @@ uint32_t CopyVectors(RowWatches rows, uint32_t bytes, RowSpan to, std::byte* ima
 
 size_t AddVectors(RowWatches rows, uint32_t dim, const float* weights, std::byte* sum) {
   std::array<float, kHeldBytesMax / sizeof(float)> held;
+  EMBANK_CHECK(dim % kAddedFloats == 0 && dim <= held.size());
   size_t added = 0;
   for (; added < rows.size(); ++added) {
     if (rows.headers[added] == nullptr) break;
@@ -198,6 +199,7 @@ uint32_t CopyHeldBytes(RowWatches rows, uint32_t bytes, RowSpan to) {
 
 EMBANK_SIMD_CLONES uint32_t CopyVectors(RowWatches rows, uint32_t bytes, RowSpan to,
                                         std::byte* image) {
+  EMBANK_CHECK(rows.size() <= kVectorCopiesMax);
   switch ((bytes + sizeof(Half) - 1) / sizeof(Half)) {
     case 1:
       if (bytes == sizeof(Half)) return CopyHeld<Half, 1>(rows, bytes, to);
@@ -241,7 +243,7 @@ EMBANK_SIMD_CLONES uint32_t CopyVectors(RowWatches rows, uint32_t bytes, RowSpan
 
 namespace {
 
-// As CopyHeld, with the sums in registers, too.
+// As CopyHeld. The sums stay in registers, too, where the machine has enough of them.
 template <uint32_t lines, bool is_weighted>
 EMBANK_INLINE size_t AddHeld(RowWatches rows, const float* weights, std::byte* sum) {
   LineOfFloats sums[lines];
@@ -276,6 +278,7 @@ static_assert(kLineBytes == kAddedFloats * sizeof(float));
 
 EMBANK_SIMD_CLONES size_t AddVectors(RowWatches rows, uint32_t dim, const float* weights,
                                      std::byte* sum) {
+  EMBANK_CHECK(dim % kAddedFloats == 0);
   switch (dim / kAddedFloats) {
     case 1:
       return AddLines<1>(rows, weights, sum);
