@@ -15,7 +15,7 @@ StartedCheckpoint::~StartedCheckpoint() {
   EMBANK_CHECK(stage_ == Stage::kNone || stage_ == Stage::kStarted);
   if (stage_ == Stage::kNone) return;
   {
-    const FlushPace::Hurry hurry(parts_.pace);
+    const FlushPace::Hurry hurry(store_.gate->pace());
     thread_.reset();
   }
   EMBANK_CHECK(result_.has_value());
@@ -29,7 +29,7 @@ StartedCheckpoint::~StartedCheckpoint() {
 
 Status StartedCheckpoint::Start(std::span<const std::byte> blob) {
   EMBANK_RETURN_IF_ERROR(Claim(blob));
-  std::unique_ptr<JoinedThread> thread = parts_.executor->MakeThread([this] { MakeOnThread(); });
+  std::unique_ptr<JoinedThread> thread = store_.executor->MakeThread([this] { MakeOnThread(); });
   if (thread == nullptr) {
     {
       MutexLock lock(&mutex_);
@@ -87,7 +87,7 @@ StatusOr<uint32_t> StartedCheckpoint::Finish() {
     thread = std::move(thread_);
   }
   {
-    const FlushPace::Hurry hurry(parts_.pace);
+    const FlushPace::Hurry hurry(store_.gate->pace());
     thread.reset();
   }
   return TakeResult();
@@ -112,7 +112,7 @@ void StartedCheckpoint::MakeOnThread() {
   }
   StatusOr<uint32_t> made;
   try {
-    made = parts_.checkpoints->Make(blob, [this] {
+    made = checkpoints_.Make(blob, [this] {
       {
         MutexLock lock(&mutex_);
         is_behind_barrier_ = true;

@@ -19,17 +19,12 @@
 
 namespace embank {
 
-// The parts that a started checkpoint uses; all of them outlive it.
-struct StartedCheckpointParts {
-  Checkpoints* checkpoints;
-  FlushPace* pace;
-  Executor* executor;
-};
-
 // Thread-safe. Callers hold no lock and no write guard.
 class StartedCheckpoint {
  public:
-  explicit StartedCheckpoint(const StartedCheckpointParts& parts) : parts_(parts) {}
+  // Both outlive it.
+  StartedCheckpoint(const StoreContext& store, Checkpoints* checkpoints)
+      : store_(store), checkpoints_(*checkpoints) {}
   // Waits for the end of a started checkpoint, and hurries it. The log hears of its failure.
   ~StartedCheckpoint();
   StartedCheckpoint(const StartedCheckpoint&) = delete;
@@ -58,7 +53,8 @@ class StartedCheckpoint {
   StatusOr<uint32_t> TakeResult();
   void MakeOnThread();
 
-  const StartedCheckpointParts parts_;
+  const StoreContext& store_;
+  Checkpoints& checkpoints_;
   Mutex mutex_;
   ConditionVariable has_moved_on_;
   Stage stage_ EMBANK_GUARDED_BY(mutex_) = Stage::kNone;

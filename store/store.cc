@@ -54,6 +54,13 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
   if (environment_.clock == nullptr) environment_.clock = SteadyClock();
   if (environment_.wall_clock == nullptr) environment_.wall_clock = SystemWallClock();
   if (environment_.files == nullptr) environment_.files = own_files_.get();
+  context_.options = &options_;
+  context_.budget = &budget_;
+  context_.epochs = &epochs_;
+  context_.clock = environment_.clock;
+  context_.store_rows = &rows_.count;
+  context_.pins = &pin_budget_;
+  context_.tables = &tables_by_id_;
 }
 
 // A checkpoint copies rows out of device memory, which ends before the other parts.
@@ -90,20 +97,27 @@ Status Store::MakeRowParts() {
   EMBANK_ASSIGN_OR_RETURN(tier_,
                           DramTier::Create(memory, &budget_, &epochs_, RowAddressBytes(options_)));
   EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory, &budget_, &epochs_, tier_.get()));
-  heat_.clock = std::make_unique<HeatClock>(index_.get(), tier_.get(), &rows_);
-  EMBANK_ASSIGN_OR_RETURN(row_memory_, RowMemoryPools::Create());
+  heat_.clock = std::make_unique<HeatClock>(index_.get(), tier_.get(), &rows_.count);
+  EMBANK_ASSIGN_OR_RETURN(rows_.memory, RowMemoryPools::Create());
   if (environment_.executor == nullptr) {
     environment_.executor = MakeThreadPool(WorkerThreads(options_));
   }
+  context_.tier = tier_.get();
+  context_.index = index_.get();
+  context_.heat_clock = heat_.clock.get();
+  context_.row_memory = rows_.memory.under_locks.get();
+  context_.read_memory = rows_.memory.outside_locks.get();
+  context_.executor = environment_.executor.get();
   return OkStatus();
 }
 
 // A refused open leaves no file and no directory that it has made.
 Status Store::MakeOtherParts() {
   if (options_.path.empty()) {
-    if (options_.hbm_bytes > 0) tables_by_id_ = std::make_unique<TableDirectory>();
     gate_ = std::make_unique<BatchGate>();
     logs_ = std::make_unique<RowLogs>();
+    context_.gate = gate_.get();
+    context_.logs = logs_.get();
     EMBANK_RETURN_IF_ERROR(MakeHotRows());
     MakeCatalog();
     return OkStatus();
@@ -133,15 +147,7 @@ Status Store::OpenParts() {
                           environment_.clock->NowNs()));
   EMBANK_RETURN_IF_ERROR(MakeLogParts(manifests));
   MakeCatalog();
-  EMBANK_RETURN_IF_ERROR(Recover({.options = &options_,
-                                  .files = directories_.store->files(),
-                                  .executor = environment_.executor.get(),
-                                  .index = index_.get(),
-                                  .logs = logs_.get(),
-                                  .tables = tables_by_id_.get(),
-                                  .heat_sketch = heat_.sketch.get(),
-                                  .catalog = catalog_.get()},
-                                 manifests));
+  EMBANK_RETURN_IF_ERROR(Recover(context_, directories_.store->files(), catalog_.get(), manifests));
   MakeCheckpoints(manifests);
   // Only now: rows that were accepted find their places again, whatever order they come in.
   if (options_.dram_bytes != 0) index_->memory()->KeepFree(IndexLeavesBytes(options_.dram_bytes));
@@ -189,41 +195,29 @@ Status Store::MakeLogs(const OpenedManifests& manifests) {
   return OkStatus();
 }
 
-std::unique_ptr<Compaction> Store::MakeCompaction(RowLog* log, Compaction* above) const {
-  const bool demotes = log != &logs_->lowest();
-  return std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
-                                                      .log = log,
-                                                      .demotes = demotes,
-                                                      .above = above,
-                                                      .tables = tables_by_id_.get(),
-                                                      .gate = gate_.get(),
-                                                      .executor = environment_.executor.get()});
-}
-
 Status Store::MakeLogParts(const OpenedManifests& manifests) {
-  tables_by_id_ = std::make_unique<TableDirectory>();
   gate_ = std::make_unique<BatchGate>(directories_.store->listing().next_checkpoint());
+  context_.gate = gate_.get();
   EMBANK_RETURN_IF_ERROR(MakeLogs(manifests));
+  context_.logs = logs_.get();
   const uint64_t ssd_bytes = logs_->lowest().options().ssd_bytes;
   EMBANK_ASSIGN_OR_RETURN(heat_.sketch,
                           HeatSketch::Create(environment_.memory, &budget_,
                                              HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
                                                                   manifests.opened().heat.bytes)));
+  context_.heat_sketch = heat_.sketch.get();
   if (!options_.read_only) {
     if (logs_->pmem() != nullptr) {
-      compactions_.pmem = MakeCompaction(logs_->pmem(), nullptr);
+      compactions_.pmem = std::make_unique<Compaction>(context_, logs_->pmem());
       compactions_.all.push_back(compactions_.pmem.get());
     }
-    compactions_.ssd = MakeCompaction(&logs_->lowest(), compactions_.pmem.get());
+    compactions_.ssd = std::make_unique<Compaction>(context_, &logs_->lowest());
     compactions_.all.push_back(compactions_.ssd.get());
+    context_.compactions = compactions_.all;
   }
   if (options_.dram_bytes != 0) {
-    pages_ = std::make_unique<PageMover>(PageMoverParts{.budget = &budget_,
-                                                        .tier = tier_.get(),
-                                                        .index = index_.get(),
-                                                        .logs = logs_.get(),
-                                                        .tables = tables_by_id_.get(),
-                                                        .gate = gate_.get()});
+    pages_ = std::make_unique<PageMover>(context_);
+    context_.pages = pages_.get();
   }
   return MakeHotRows();
 }
@@ -237,46 +231,19 @@ Status Store::MakeHotRows() {
   }
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory,
                           PayloadMemory::Create(std::move(device), &budget_, options_.hbm_bytes));
-  hot_.rows = std::make_unique<PayloadRows>(PayloadParts{.tier = tier_.get(),
-                                                         .index = index_.get(),
-                                                         .tables = tables_by_id_.get(),
-                                                         .epochs = &epochs_,
-                                                         .gate = gate_.get(),
-                                                         .pages = pages_.get(),
-                                                         .clock = environment_.clock},
-                                            std::move(memory));
+  hot_.rows = std::make_unique<PayloadRows>(context_, std::move(memory));
+  context_.payloads = hot_.rows.get();
   TopkFlushOptions flush{.hysteresis = environment_.hot_hysteresis};
   if (options_.warmup_iters != 0) flush.warmup_iters = options_.warmup_iters;
   if (options_.flush_iters != 0) flush.flush_iters = options_.flush_iters;
   hot_.flush = std::make_unique<TopkFlush>(hot_.rows.get(), heat_.clock.get(),
                                            environment_.executor.get(), flush);
+  context_.topk_flush = hot_.flush.get();
   return OkStatus();
 }
 
 void Store::MakeCatalog() {
-  const StoreParts parts = {.tier = tier_.get(),
-                            .index = index_.get(),
-                            .epochs = &epochs_,
-                            .executor = environment_.executor.get(),
-                            .clock = environment_.clock,
-                            .heat_clock = heat_.clock.get(),
-                            .store_rows = &rows_,
-                            .row_memory = row_memory_.under_locks.get(),
-                            .read_memory = row_memory_.outside_locks.get(),
-                            .pins = &pin_budget_,
-                            .pin_batches = options_.pin_batches,
-                            .gate = gate_.get(),
-                            .compactions = compactions_.all,
-                            .pages = pages_.get(),
-                            .payloads = hot_.rows.get(),
-                            .topk_flush = hot_.flush.get(),
-                            .read_only = options_.read_only};
-  catalog_ = std::make_unique<Catalog>(CatalogParts{.options = &options_,
-                                                    .budget = &budget_,
-                                                    .store = parts,
-                                                    .logs = logs_.get(),
-                                                    .heat_sketch = heat_.sketch.get(),
-                                                    .tables_by_id = tables_by_id_.get()});
+  catalog_ = std::make_unique<Catalog>(context_);
   index_->capacity()->RenewAheadBy([this] {
     ReaderMutexLock lock(catalog_->mutex());
     index_->capacity()->KeepAhead(ExpectedRows(catalog_->live()));
@@ -288,36 +255,20 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
       HeatRowsBytesMax(options_.dram_bytes, options_.ssd_bytes, heat_.sketch->bytes());
   const auto segment_bytes =
       environment_.log.has_value() ? std::optional(environment_.log->segment_bytes) : std::nullopt;
-  checkpoints_.all = std::make_unique<Checkpoints>(
-      CheckpointParts{.options = &options_,
-                      .files = environment_.files,
-                      .memory = environment_.memory,
-                      .wall_clock = environment_.wall_clock,
-                      .flush_pass = {.index = index_.get(),
-                                     .tier = tier_.get(),
-                                     .tables = tables_by_id_.get(),
-                                     .gate = gate_.get(),
-                                     .logs = logs_.get(),
-                                     .payloads = hot_.rows.get(),
-                                     .executor = environment_.executor.get(),
-                                     .clock = environment_.clock},
-                      .heat = {.index = index_.get(),
-                               .tier = tier_.get(),
-                               .tables = tables_by_id_.get(),
-                               .clock = heat_.clock.get(),
-                               .sketch = heat_.sketch.get(),
-                               .rows_bytes_max = heat_bytes_max},
-                      .compaction = compactions_.ssd.get(),
-                      .demotion = compactions_.pmem.get(),
-                      .catalog = catalog_.get(),
-                      .directory = directories_.store.get(),
-                      .pmem = directories_.pmem.get(),
-                      .segment_bytes = segment_bytes},
-      manifests);
-  checkpoints_.started = std::make_unique<StartedCheckpoint>(
-      StartedCheckpointParts{.checkpoints = checkpoints_.all.get(),
-                             .pace = gate_->pace(),
-                             .executor = environment_.executor.get()});
+  checkpoints_.all =
+      std::make_unique<Checkpoints>(CheckpointParts{.store = &context_,
+                                                    .files = environment_.files,
+                                                    .memory = environment_.memory,
+                                                    .wall_clock = environment_.wall_clock,
+                                                    .heat_rows_bytes_max = heat_bytes_max,
+                                                    .compaction = compactions_.ssd.get(),
+                                                    .demotion = compactions_.pmem.get(),
+                                                    .catalog = catalog_.get(),
+                                                    .directory = directories_.store.get(),
+                                                    .pmem = directories_.pmem.get(),
+                                                    .segment_bytes = segment_bytes},
+                                    manifests);
+  checkpoints_.started = std::make_unique<StartedCheckpoint>(context_, checkpoints_.all.get());
 }
 
 StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {

@@ -104,7 +104,6 @@ class Store {
   Status MakeHotRows();
   Status MakeLogs(const OpenedManifests& manifests);
   Status MakeLogParts(const OpenedManifests& manifests);
-  std::unique_ptr<Compaction> MakeCompaction(RowLog* log, Compaction* above) const;
   void MakeCatalog();
   void MakeCheckpoints(const OpenedManifests& manifests);
   Status MakeOtherParts();
@@ -117,15 +116,18 @@ class Store {
   MemoryBudget budget_;
   MemoryBudget pin_budget_;
   EpochTable epochs_;
+  StoreContext context_ = {};
   std::unique_ptr<DramTier> tier_;
   std::unique_ptr<KeyIndex> index_;
-  StoreRows rows_;
+  struct {
+    StoreRows count;
+    RowMemoryPools memory;
+  } rows_;
   struct {
     std::unique_ptr<HeatClock> clock;
     std::unique_ptr<HeatSketch> sketch;  // with a path
   } heat_;
-  RowMemoryPools row_memory_;
-  std::unique_ptr<TableDirectory> tables_by_id_;  // with a path, or device memory
+  TableDirectory tables_by_id_;
   // With a path only. The directories keep the store locked until the logs have ended.
   struct {
     std::unique_ptr<CheckpointDirectory> store;

@@ -38,8 +38,8 @@ StatusOr<Key> ParseKey(const std::string& text) {
 
 // Before a lookup, which may move a row to memory.
 std::optional<Tier> TierOf(const Table& table, Key key) {
-  const EpochTable::Guard guard(table.parts().epochs);
-  const Match match = table.parts().index->Find(table.IdOf(key, table.HashOf(key)));
+  const EpochTable::Guard guard(table.store().epochs);
+  const Match match = table.store().index->Find(table.IdOf(key, table.HashOf(key)));
   return match.any() ? std::optional(match.location().tier()) : std::nullopt;
 }
 

@@ -117,7 +117,7 @@ OutcomeSpan EnterOutcomes(uint8_t* outcomes, uint64_t n) {
 }
 
 Status CheckOnHost(const Table& table, const void* pointer, const char* argument) {
-  PayloadRows* const payloads = table.parts().payloads;
+  PayloadRows* const payloads = table.store().payloads;
   if (payloads == nullptr || pointer == nullptr || !payloads->memory().device().Owns(pointer, 1)) {
     return OkStatus();
   }
@@ -130,7 +130,7 @@ StatusOr<DeviceArray> EnterDeviceRows(const Table& table, const void* rows, cons
                                       uint32_t value_bytes) {
   if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, argument));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, row_bytes, row_stride));
-  PayloadRows* const payloads = table.parts().payloads;
+  PayloadRows* const payloads = table.store().payloads;
   if (payloads == nullptr) {
     return FailedPreconditionError(
         StrCat("the store has no hbm_bytes, and so no device: ", argument,

@@ -277,7 +277,7 @@ Status EnterDeviceFeature(const Entry& entry, const uint8_t* outcomes, FeatureTy
 }
 
 Status CheckTotals(embank_table* first, embank_table* table, uint64_t keys) {
-  if (TableOfHandle(table)->parts().index != TableOfHandle(first)->parts().index) {
+  if (TableOfHandle(table)->store().index != TableOfHandle(first)->store().index) {
     return InvalidArgumentError("table is of another store than that of features[0]");
   }
   if (keys <= kBatchKeysMax) return OkStatus();

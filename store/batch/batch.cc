@@ -56,12 +56,12 @@ Status Batch::UnreadStatus() const {
 }
 
 std::string Batch::RefusalReason() const {
-  const StoreParts& parts = table_->parts();
+  const StoreContext& store = table_->store();
   const bool is_index = tally_.without_place > 0;
-  if (is_index && !parts.index->memory()->IsStarved()) {
+  if (is_index && !store.index->memory()->IsStarved()) {
     return "the index has no place for so many keys with nearly the same hash";
   }
-  if (!is_index || parts.pages == nullptr) {
+  if (!is_index || store.pages == nullptr) {
     std::string reason =
         "dram_bytes or the machine's memory is used up: erase rows or open the store with more "
         "(a table that forgets has to have rows for it)";
@@ -71,8 +71,8 @@ std::string Batch::RefusalReason() const {
     }
     return reason;
   }
-  return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
-                parts.index->memory()->bytes(),
+  return StrCat("dram_bytes is ", store.pages->budget_bytes(), ", of which the index takes ",
+                store.index->memory()->bytes(),
                 " and finds no more to grow into: erase rows, or open the store with more, as "
                 "embank_estimate says");
 }
@@ -104,11 +104,11 @@ void Batch::Add(const OutcomeTally& tally) {
 }
 
 bool Batch::IsShared(size_t keys) const {
-  return keys >= kSharedKeys && table_->parts().executor->concurrency() > 1;
+  return keys >= kSharedKeys && table_->store().executor->concurrency() > 1;
 }
 
 void Batch::Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const {
-  if (keys >= kSharedKeys) return table_->parts().executor->ParallelFor(tasks, body);
+  if (keys >= kSharedKeys) return table_->store().executor->ParallelFor(tasks, body);
   for (uint32_t task = 0; task < tasks; ++task) body(task);
 }
 

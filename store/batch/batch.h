@@ -106,7 +106,7 @@ class Batch {
   void Add(const OutcomeTally& tally);
 
   // The time since `begin_ns`.
-  uint64_t NsSince(uint64_t begin_ns) const { return table_->parts().clock->NowNs() - begin_ns; }
+  uint64_t NsSince(uint64_t begin_ns) const { return table_->store().clock->NowNs() - begin_ns; }
   // Adds the tally and the batch's duration to the table's counters. After all answers.
   void CountVerb(TableVerb verb, uint64_t nanoseconds) const;
   uint64_t count(Outcome outcome) const { return tally_.count(outcome); }

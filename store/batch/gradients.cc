@@ -140,7 +140,7 @@ class GroupStep {
         layout_(batch->table().layout()),
         deferred_(places),
         payloads_(payloads, places.begin),
-        memory_(batch->table().parts().row_memory) {}
+        memory_(batch->table().store().row_memory) {}
 
   // Steps the rows of keys, which are given by the indexes of their first positions.
   void Run(std::span<const uint32_t> firsts) {
@@ -320,7 +320,7 @@ Status GradientBatch::Allocate() {
   EMBANK_RETURN_IF_ERROR(unique_.Allocate(keys));
   EMBANK_RETURN_IF_ERROR(all_.Allocate(keys_of_all));
   EMBANK_RETURN_IF_ERROR(distinct_.Allocate(keys_of_all));
-  return payloads_.Allocate(batch_.table().parts().payloads, scope_.PieceKeysMax());
+  return payloads_.Allocate(batch_.table().store().payloads, scope_.PieceKeysMax());
 }
 
 void GradientBatch::Admit(uint64_t others_bytes) {
@@ -386,16 +386,16 @@ Status GradientBatch::Finish(uint64_t nanoseconds) {
 
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*table));
-  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const uint64_t begin_ns = table->store().clock->NowNs();
   GradientBatch batch(table, keys, gradients, outcomes);
   EMBANK_RETURN_IF_ERROR(CheckFinite(Batch(table, keys, {}), gradients));
   EMBANK_RETURN_IF_ERROR(batch.Allocate());
   batch.Admit();
   {
-    const ChangeGuard guard(table->parts(), batch.IsInPieces());
+    const ChangeGuard guard(table->store(), batch.IsInPieces());
     batch.Step(guard);
   }
-  return batch.Finish(table->parts().clock->NowNs() - begin_ns);
+  return batch.Finish(table->store().clock->NowNs() - begin_ns);
 }
 
 }  // namespace embank

@@ -33,7 +33,7 @@ class GuessesAhead {
   // and what is referred to outlive it.
   GuessesAhead(const Table& table, NextHashes next_hashes, bool is_of_one_shard)
       : table_(table),
-        rows_(table.parts().tier->rows(), table.layout().row_bytes),
+        rows_(table.store().tier->rows(), table.layout().row_bytes),
         next_hashes_(next_hashes),
         needs_guard_(!is_of_one_shard) {}
   GuessesAhead(const GuessesAhead&) = delete;
@@ -83,7 +83,7 @@ class GuessesAhead {
 [[gnu::noinline]] inline void GuessesAhead::LookUntil(size_t group) {
   // Others may change the shards whose lock the user does not hold, and give back their buckets.
   std::optional<EpochTable::Guard> guard;
-  if (needs_guard_) guard.emplace(table_.parts().epochs);
+  if (needs_guard_) guard.emplace(table_.store().epochs);
   if (looked_groups_ == 0) {
     table_.counters().calls.AddIndexWalk();
     PrefetchHome(0);
@@ -107,15 +107,15 @@ class GuessesAhead {
 inline void GuessesAhead::PrefetchHome(size_t group) {
   KeyGroup& keys = GroupAt(group);
   keys.set_size(next_hashes_(keys.Begin(rows_)));
-  keys.PrefetchHome(*table_.parts().index);
+  keys.PrefetchHome(*table_.store().index);
 }
 
 inline void GuessesAhead::LookHome(size_t group) {
-  GroupAt(group).LookHome<IndexUse::kChange>(*table_.parts().index);
+  GroupAt(group).LookHome<IndexUse::kChange>(*table_.store().index);
 }
 
 inline void GuessesAhead::LookBehind(size_t group) {
-  GroupAt(group).LookBehind<IndexUse::kChange>(*table_.parts().index);
+  GroupAt(group).LookBehind<IndexUse::kChange>(*table_.store().index);
 }
 
 }  // namespace embank

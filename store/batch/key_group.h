@@ -200,7 +200,7 @@ void RunGroups(const KeyIndex& index, size_t group_count, Begin begin, Use use) 
 class TableKeys {
  public:
   TableKeys(const Table& table, KeySpan keys, uint32_t row_bytes)
-      : table_(table), keys_(keys), rows_(table.parts().tier->rows(), row_bytes) {}
+      : table_(table), keys_(keys), rows_(table.store().tier->rows(), row_bytes) {}
 
   const Table& table() const { return table_; }
   KeySpan keys() const { return keys_; }
@@ -257,7 +257,7 @@ void ForEachGroupOf(std::span<const TableKeys> all, Use use) {
     const GroupCursor::Place place = used.Next(all);
     use(place.of, all[place.of].BeginOf(place.group), group, next);
   };
-  RunGroups(*all[0].table().parts().index, group_count, begin_group, use_group);
+  RunGroups(*all[0].table().store().index, group_count, begin_group, use_group);
 }
 
 // The same for keys [begin, end) of one table: calls use(position, group, next). No group has fewer
@@ -278,7 +278,7 @@ template <typename HashAt, typename Use>
 void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
   if (count == 0) return;
   table.counters().calls.AddIndexWalk();
-  const RowsToPrefetch rows(table.parts().tier->rows(), row_bytes);
+  const RowsToPrefetch rows(table.store().tier->rows(), row_bytes);
   const auto begin_group = [&](size_t number, KeyGroup* group) {
     const size_t begin = number * kGroupKeys;
     const size_t size = std::min(kGroupKeys, count - begin);
@@ -292,7 +292,7 @@ void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt h
       use(number * kGroupKeys + i, group.hash(i), group.guess(i));
     }
   };
-  RunGroups(*table.parts().index, (count + kGroupKeys - 1) / kGroupKeys, begin_group, use_group);
+  RunGroups(*table.store().index, (count + kGroupKeys - 1) / kGroupKeys, begin_group, use_group);
 }
 
 }  // namespace embank

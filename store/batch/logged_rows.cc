@@ -57,9 +57,9 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
 bool LoggedRows::Part::UpdateHeat(const RowId& id, Location from, std::span<const std::byte> record,
                                   uint32_t* heat) const {
   const Table& table = batch_.table();
-  KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
+  KeyIndex::Shard* const shard = table.store().index->shard(KeyIndex::ShardOf(id.hash));
   ReaderMutexLock lock(&shard->mutex);
-  const Match match = table.parts().index->Find(id);
+  const Match match = table.store().index->Find(id);
   if (!match.any() || match.location() != from) return false;
   *heat = table.mover()->log_rows().HeatOfRecord(id.hash, record);
   return true;
@@ -67,7 +67,7 @@ bool LoggedRows::Part::UpdateHeat(const RowId& id, Location from, std::span<cons
 
 void LoggedRows::Part::Promote(const RowId& id, Location from, std::span<const std::byte> record,
                                LoggedRowUse use) {
-  KeyIndex* const index = batch_.table().parts().index;
+  KeyIndex* const index = batch_.table().store().index;
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
   const Match match = index->Find(id);
@@ -82,8 +82,8 @@ void LoggedRows::Part::Promote(const RowId& id, Location from, std::span<const s
   } else if (!match.location().IsInLog()) {
     // For another position of the batch, or by another thread.
     auto* const header =
-        reinterpret_cast<RowHeader*>(batch_.table().parts().tier->Row(match.location()));
-    TouchHeat(header, LoadMark(header), batch_.table().parts().heat_clock->now(), use.touches);
+        reinterpret_cast<RowHeader*>(batch_.table().store().tier->Row(match.location()));
+    TouchHeat(header, LoadMark(header), batch_.table().store().heat_clock->now(), use.touches);
     if (use.touches > 0) batch_.table().mover()->TouchOrder(shard, match.location());
   }
 }
@@ -93,8 +93,8 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
                                  Visit visit) {
   const Table& table = batch_.table();
   LogRows& log_rows = table.mover()->log_rows();
-  BorrowedRowMemory memory(table.parts().read_memory);
-  KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
+  BorrowedRowMemory memory(table.store().read_memory);
+  KeyIndex::Shard* const shard = table.store().index->shard(KeyIndex::ShardOf(id.hash));
   uint32_t heat = 0;
   Location location = kNoLocation;
   std::optional<uint64_t> in_device;  // where its payload is
@@ -102,14 +102,14 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
     if (found.outcome != Outcome::kFound) return visit(position, {found.outcome, nullptr, 0});
     location = found.match.location();
     if (!location.IsInLog()) {
-      std::byte* const row = table.parts().tier->Row(location);
+      std::byte* const row = table.store().tier->Row(location);
       RowHeader* const header = table.layout().Header(row);
-      const HeatEpoch now = table.parts().heat_clock->now();
+      const HeatEpoch now = table.store().heat_clock->now();
       TouchHeat(header, LoadMark(header), now, use.touches);
       if (use.touches > 0) table.mover()->TouchOrder(shard, location);
       heat = HeatOf(LoadMark(header).usage, now);
       if (location.IsInDram()) return visit(position, {Outcome::kFound, row, heat, Tier::kDram});
-      in_device = table.parts().payloads->PayloadOf(location);
+      in_device = table.store().payloads->PayloadOf(location);
       return;
     }
     log_rows.Touch(id.hash, found.record, use.touches);
@@ -119,7 +119,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   log_rows.Find(shard, id, &memory.get()->record, tell);
   if (!in_device.has_value()) return;
   // Only an entry of the log that looked like the row's leads here.
-  StagedRows staged(&table.parts().payloads->memory(), PayloadBytesOf(table));
+  StagedRows staged(&table.store().payloads->memory(), PayloadBytesOf(table));
   const std::byte* const payload = staged.Add(*in_device);
   staged.Gather(0);
   const bool is_read = staged.Wait().ok();
@@ -135,7 +135,7 @@ void PromoteRows(const Batch& batch) {
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
     LoggedRows::Part part(&logged, batch, begin);
     {
-      const EpochTable::Guard guard(table.parts().epochs);
+      const EpochTable::Guard guard(table.store().epochs);
       ReadRows(
           table, RowLayout::kVectorOffsetBytes, batch.keys(), begin, end,
           [](uint32_t, const RowWatch& watch) { return watch.IsCurrent(); },

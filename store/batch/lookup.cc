@@ -32,7 +32,7 @@ struct RowsElsewhere {
   // kResourceExhausted.
   Status Allocate(const Batch& batch) {
     EMBANK_RETURN_IF_ERROR(logged.Allocate(batch));
-    return payloads.Allocate(batch.table().parts().payloads, batch.keys().size());
+    return payloads.Allocate(batch.table().store().payloads, batch.keys().size());
   }
 
   LoggedRows logged;
@@ -93,10 +93,10 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, PayloadList* payload_list, 
     LateObject<RowCopyBuffer> buffer;
     const bool may_keep = rule == MissingRule::kSkip || !table.mover()->logs().empty();
     if (may_keep && layout.vector_bytes > kHeldBytesMax) {
-      buffer.Make(table.parts().row_memory, layout);
+      buffer.Make(table.store().row_memory, layout);
     }
     std::byte* const image = buffer.get() == nullptr ? nullptr : buffer.get()->bytes();
-    const EpochTable::Guard guard(table.parts().epochs);
+    const EpochTable::Guard guard(table.store().epochs);
     CopyRows(table, batch->keys(), begin, end, rows, image, found, other);
     touches.Flush();
   }
@@ -121,7 +121,7 @@ void CopyFound(const Table& table, const KeyIndex::Shard* shard, uint32_t touche
   const RowLayout& layout = table.layout();
   CopyFromRow(layout.Vector(row->row()), layout.vector_bytes, out);
   RowHeader* const header = layout.Header(row->row());
-  TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), touches);
+  TouchHeat(header, LoadMark(header), table.store().heat_clock->now(), touches);
   if (!row->location().IsInLog()) table.mover()->TouchOrder(shard, row->location());
 }
 
@@ -138,7 +138,7 @@ class CreationStep {
         rows_(rows),
         payloads_(*payloads),
         tally_(*tally),
-        memory_(batch->table().parts().row_memory),
+        memory_(batch->table().store().row_memory),
         new_rows_(&batch->table(), group.shard, rows_max, &batch_keys) {}
   ~CreationStep() { tally_.without_place += new_rows_.without_place(); }
   CreationStep(const CreationStep&) = delete;
@@ -166,9 +166,9 @@ class CreationStep {
 
  private:
   void NotePayload(uint32_t position, Location location) {
-    const StoreParts& parts = batch_.table().parts();
-    auto* const header = reinterpret_cast<RowHeader*>(parts.tier->Row(location));
-    TouchHeat(header, LoadMark(header), parts.heat_clock->now(), batch_.TouchesOf(position));
+    const StoreContext& store = batch_.table().store();
+    auto* const header = reinterpret_cast<RowHeader*>(store.tier->Row(location));
+    TouchHeat(header, LoadMark(header), store.heat_clock->now(), batch_.TouchesOf(position));
     payloads_.Add(position, location);
     tally_.NoteFound(location.tier());
     batch_.Answer(position, Outcome::kFound, &tally_);
@@ -213,7 +213,7 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
 // the row has been erased meanwhile, and where a record of a log cannot be read.
 bool MayReadLeading(const Table& table, MissingRule rule) {
   return rule != MissingRule::kSkip && table.mover()->logs().empty() &&
-         table.parts().payloads == nullptr && table.mover()->OrdersToTouch() == nullptr;
+         table.store().payloads == nullptr && table.mover()->OrdersToTouch() == nullptr;
 }
 
 void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKeys> keys) {
@@ -237,7 +237,7 @@ void ReadLeading(std::span<const LeadingBatch> batches, std::span<const TableKey
     touches.Add(static_cast<uint32_t>(begin), located.all().Subspan(0, read));
     of.batch->AnswerLeading(read);
   };
-  const EpochTable::Guard guard(batches[0].batch->table().parts().epochs);
+  const EpochTable::Guard guard(batches[0].batch->table().store().epochs);
   ForEachGroupOf(keys, use);
   touches.Flush();
 }
@@ -264,7 +264,7 @@ class Creation {
   Status Allocate() {
     const Table& table = batch_.table();
     EMBANK_RETURN_IF_ERROR(scope_.Allocate());
-    EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table.parts().payloads, scope_.PieceKeysMax()));
+    EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table.store().payloads, scope_.PieceKeysMax()));
     return batch_keys_.Allocate(table, batch_.keys());
   }
 
@@ -329,7 +329,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
     std::fill(missing.begin() + next, missing.begin() + end, kNone);
   };
   {
-    const PayloadGuard payload_guard(batch->table().parts().payloads);
+    const PayloadGuard payload_guard(batch->table().store().payloads);
     batch->ForEachPart(read_part);
     EMBANK_RETURN_IF_ERROR(ReadPayloads(*batch, batch->keys(), &elsewhere.payloads, rows));
   }
@@ -370,12 +370,12 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
   LoggedRows logged_rows;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(*batch));
   // While two rows change places, no look finds them.
-  const PayloadGuard payload_guard(table.parts().payloads);
+  const PayloadGuard payload_guard(table.store().payloads);
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, *batch, begin);
     {
-      const EpochTable::Guard guard(table.parts().epochs);
+      const EpochTable::Guard guard(table.store().epochs);
       ReadRows(
           table, RowLayout::kVectorOffsetBytes, batch->keys(), begin, end,
           [](uint32_t, const RowWatch& watch) { return watch.IsCurrent(); },
@@ -384,7 +384,7 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
               return logged.Add(position, match.location());
             }
             const bool found = row.header != nullptr;
-            seen(position, found ? HeatOf(row.mark.usage, table.parts().heat_clock->now()) : 0);
+            seen(position, found ? HeatOf(row.mark.usage, table.store().heat_clock->now()) : 0);
             batch->Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
           });
     }
@@ -401,13 +401,13 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
 }  // namespace
 
 void CountPayloads(Table* table, KeySpan keys, PayloadList* payloads) {
-  TopkFlush* const flush = table->parts().topk_flush;
+  TopkFlush* const flush = table->store().topk_flush;
   if (flush == nullptr) return;
   if (!keys.empty()) flush->unique_hits().Count(keys, payloads);
   const size_t positions = payloads->size();
   if (positions == 0) return;
   table->counters().payload_lookups.fetch_add(positions, std::memory_order_relaxed);
-  table->parts().payloads->counters().answered.fetch_add(positions, std::memory_order_relaxed);
+  table->store().payloads->counters().answered.fetch_add(positions, std::memory_order_relaxed);
 }
 
 void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t more_touches,
@@ -417,8 +417,8 @@ void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t more_touc
   const uint64_t answered = batch->count(Outcome::kFound) + created;
   batch->CountVerb(TableVerb::kLookup, nanoseconds);
   table->pins().EndBatch();
-  table->parts().heat_clock->Count(answered + more_touches);
-  TopkFlush* const flush = table->parts().topk_flush;
+  table->store().heat_clock->Count(answered + more_touches);
+  TopkFlush* const flush = table->store().topk_flush;
   if (flush == nullptr) return;
   if (created > 0) {
     for (const KeySpan some : keys) flush->RaiseCreated(*table, some);
@@ -510,14 +510,14 @@ Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan r
     NumberedKeys keys;
     if (keys.Allocate(batch->keys().size()).ok()) return LookUpOnce(batch, rule, rows, &keys);
   }
-  if (rule == MissingRule::kCreate && !table.parts().read_only) {
+  if (rule == MissingRule::kCreate && !table.store().options->read_only) {
     return LookupOrCreate(batch, scope, rows);
   }
   if (rule == MissingRule::kCreate) rule = MissingRule::kDefault;
   const KeySpan keys = batch->keys();
   RowsElsewhere elsewhere;
   EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(*batch));
-  const PayloadGuard payload_guard(table.parts().payloads);
+  const PayloadGuard payload_guard(table.store().payloads);
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
     ReadPart(batch, &elsewhere.logged, &elsewhere.payloads, rule, rows, begin, end,
              [&](uint32_t position, OutcomeTally* tally) {
@@ -530,7 +530,7 @@ Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan r
 
 Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
-  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const uint64_t begin_ns = table->store().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
   if (keys.size() <= kInlineKeys && MayReadLeading(*table, rule)) {

@@ -84,7 +84,7 @@ class RowsAhead {
   }
 
   void Promote(const RowId& id, Location from, std::span<const std::byte> record) {
-    KeyIndex* const index = table_->parts().index;
+    KeyIndex* const index = table_->store().index;
     KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
     MutexLock lock(&shard->mutex);
     const Match match = index->Find(id);
@@ -127,7 +127,7 @@ uint64_t EvictionsMax(const Table& table, uint64_t keys, uint64_t keys_of_call) 
 
 Status Prefetch(Table* table, KeySpan keys, uint64_t keys_of_call) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
-  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const uint64_t begin_ns = table->store().clock->NowNs();
   const Batch batch(table, keys, {});
   // If no row has left memory yet, none needs a pin.
   if (table->mover()->rows().rows_in_log() > 0) {

@@ -13,7 +13,7 @@ void RowForUpdate::PromoteOrCopy() {
   const Match promoted = mover->promotion().Promote(shard_, id_, found_.match, record, 0);
   if (promoted.any()) {
     location_ = promoted.location();
-    row_ = table_.parts().tier->Row(location_);
+    row_ = table_.store().tier->Row(location_);
     return;
   }
   heat_ = LoadRecordHeader(record).heat;

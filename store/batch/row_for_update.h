@@ -32,7 +32,7 @@ class RowForUpdate {
     if (found.outcome != Outcome::kFound) return;
     location_ = found.match.location();
     if (!location_.IsInLog()) {
-      row_ = table.parts().tier->Row(location_);
+      row_ = table.store().tier->Row(location_);
     } else {
       PromoteOrCopy();
     }
@@ -114,7 +114,7 @@ class DeferredRows {
   template <typename KeyOf, typename Use>
   void ForEach(const Table& table, const KeyOf& key_of, const Use& use) const {
     if (count_ == 0) return;
-    BorrowedRowMemory memory(table.parts().read_memory);
+    BorrowedRowMemory memory(table.store().read_memory);
     for (const uint32_t number : group_.later.first(count_)) {
       const Key key = key_of(number);
       const RowId id = table.IdOf(key, table.HashOf(key));

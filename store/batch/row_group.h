@@ -39,7 +39,7 @@ struct RowSeen {
 // still current when it had read all that it needs.
 template <typename Copy>
 RowSeen ReadRow(const Table& table, const Match& match, Key key, const Copy& copy) {
-  const RowWatch watch = SeeRow(table.parts().tier->rows(), table.id(), match, key);
+  const RowWatch watch = SeeRow(table.store().tier->rows(), table.id(), match, key);
   if (watch.header == nullptr) return {};
   if (match.location().IsInDram() && !copy(watch)) return {};
   return {watch.header, watch.mark};
@@ -52,7 +52,7 @@ template <typename Copy>
   SpinWait wait;
   while (!match->any() || !match->location().IsInLog()) {
     if (match->any()) wait.Pause();
-    *match = table.parts().index->Find(table.IdOf(key, hash));
+    *match = table.store().index->Find(table.IdOf(key, hash));
     if (!match->any()) return {};
     const RowSeen seen = ReadRow(table, *match, key, copy);
     if (seen.header != nullptr) return seen;
@@ -192,7 +192,7 @@ size_t ReadLeadingRows(const Table& table, const Key* keys, const KeyGroup& grou
 // that were chosen, where i is greater than in the call before. Under the shard's lock.
 [[gnu::always_inline]] inline Match MatchOf(const Table& table, const ShardGroup& group, size_t i,
                                             const RowId& id) {
-  return table.parts().index->Confirm(group.guesses->At(group.first_guess + i), id);
+  return table.store().index->Confirm(group.guesses->At(group.first_guess + i), id);
 }
 
 // Calls visit(position, id, match) for the positions of a shard group in order; match.any() is

@@ -90,7 +90,7 @@ ShardGroup ShardPlan::GroupOf(const Batch& batch, uint32_t number) {
   const Places places = PartOf(number);
   const uint32_t begin = is_alone ? 0 : part_begin_[number];
   const std::span<uint32_t> later = later_.values();
-  return {.shard = batch.table().parts().index->shard(number),
+  return {.shard = batch.table().store().index->shard(number),
           .positions = std::span(positions_.values()).subspan(places.begin, places.size()),
           .hashes = &hashes_.values()[places.begin],
           .begin = begin,

@@ -37,7 +37,7 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state, Payload
   PayloadList::Part payload_part(payloads, group.begin);
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
-  BorrowedRowMemory memory(table.parts().row_memory);
+  BorrowedRowMemory memory(table.store().row_memory);
   const auto set = [&](uint32_t position, const RowId& id, const FoundRow& found) {
     group.shard->mutex.AssertHeld();
     if (found.HasDevicePayload()) {
@@ -84,21 +84,21 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
   LoggedRows logged_rows;
   PayloadList payloads;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
-  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->parts().payloads, batch.keys().size()));
-  const PayloadGuard payload_guard(table->parts().payloads);
+  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->store().payloads, batch.keys().size()));
+  const PayloadGuard payload_guard(table->store().payloads);
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, batch, begin);
     PayloadList::Part payload_part(&payloads, begin);
     {
-      RowCopyBuffer copy_buffer(table->parts().row_memory, layout);
+      RowCopyBuffer copy_buffer(table->store().row_memory, layout);
       std::byte* const image = copy_buffer.bytes();
       const auto copy = [&](uint32_t, const RowWatch& watch) {
         const auto* const row = reinterpret_cast<const std::byte*>(watch.header);
         CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image));
         return watch.IsCurrent();
       };
-      const EpochTable::Guard guard(table->parts().epochs);
+      const EpochTable::Guard guard(table->store().epochs);
       ReadRows(*table, layout.row_bytes, keys, begin, end, copy,
                [&](uint32_t position, const RowSeen& seen, const Match& match) {
                  if (seen.header == nullptr && match.any()) {
@@ -137,7 +137,7 @@ Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outc
   WriteScope scope(batch, WriteScope::Need::kSpace);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   PayloadList payloads;
-  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->parts().payloads, scope.PieceKeysMax()));
+  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->store().payloads, scope.PieceKeysMax()));
   scope.PromoteAll();
   const RowLayout& layout = table->layout();
   const auto fill = [&](const PayloadPosition& at, std::byte* bytes) {

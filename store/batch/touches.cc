@@ -39,7 +39,7 @@ void RecentUses::Touch() {
   };
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     const uint32_t number = (first + i) % KeyIndex::kShardCount;
-    KeyIndex::Shard* const shard = table.parts().index->shard(number);
+    KeyIndex::Shard* const shard = table.store().index->shard(number);
     if (shard_offsets(number).empty()) continue;
     if (shard->mutex.TryLock()) {
       TouchShard(shard, shard_offsets(number));
@@ -49,7 +49,7 @@ void RecentUses::Touch() {
     }
   }
   for (const uint8_t number : std::span(passed_by).first(passed_by_count)) {
-    KeyIndex::Shard* const shard = table.parts().index->shard(number);
+    KeyIndex::Shard* const shard = table.store().index->shard(number);
     MutexLock lock(&shard->mutex);
     TouchShard(shard, shard_offsets(number));
   }
@@ -69,7 +69,7 @@ void RecentUses::TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> of
         table, sizeof(RowHeader), some.size(),
         [&](size_t i) { return table.HashOf(KeyOf(some[i])); },
         [&](size_t i, KeyHash hash, const Match& guess) {
-          const Match match = table.parts().index->Confirm(guess, table.IdOf(KeyOf(some[i]), hash));
+          const Match match = table.store().index->Confirm(guess, table.IdOf(KeyOf(some[i]), hash));
           if (!match.any() || !match.location().IsInDram()) return;
           const uint32_t slot = orders_.notes().NumberOf(match.location());
           __builtin_prefetch(&orders_.Links(slot), 1);

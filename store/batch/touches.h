@@ -25,7 +25,7 @@ namespace embank {
 class HeatTouches {
  public:
   explicit HeatTouches(const Batch& batch)
-      : batch_(&batch), now_(batch.table().parts().heat_clock->now()) {}
+      : batch_(&batch), now_(batch.table().store().heat_clock->now()) {}
 
   // The rows that are added next are those of another batch of the store, which outlives this.
   void Use(const Batch& batch) { batch_ = &batch; }

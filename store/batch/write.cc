@@ -50,7 +50,7 @@ class UpsertStep {
         rows_(rows),
         payloads_(*payloads),
         tally_(*tally),
-        memory_(batch->table().parts().row_memory),
+        memory_(batch->table().store().row_memory),
         new_rows_(&batch->table(), group.shard, rows_max, &batch_keys) {}
   ~UpsertStep() { tally_.without_place += new_rows_.without_place(); }
   UpsertStep(const UpsertStep&) = delete;
@@ -94,13 +94,13 @@ class UpsertStep {
     const Table& table = batch_.table();
     const Outcome outcome = NotePayload(table, position, location, &payloads_);
     if (rows_.heats != nullptr && outcome == Outcome::kFound) {
-      SetHeatOf(table.parts().tier->Row(location), rows_.heats[position]);
+      SetHeatOf(table.store().tier->Row(location), rows_.heats[position]);
     }
     batch_.Answer(position, outcome, &tally_);
   }
   void SetHeatOf(std::byte* row, uint32_t heat) const {
     const Table& table = batch_.table();
-    SetHeat(table.layout().Header(row), table.parts().heat_clock->now(), heat);
+    SetHeat(table.layout().Header(row), table.store().heat_clock->now(), heat);
   }
 
   Batch& batch_;
@@ -146,7 +146,7 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
     // A row that cannot be read can be erased.
     const bool is_there = found.outcome != Outcome::kAbsent && found.match.any();
     if (is_there) {
-      table.parts().index->Erase(group.shard, id.hash, found.match);
+      table.store().index->Erase(group.shard, id.hash, found.match);
       freed.Add(group.shard, found.match.location());
     }
     batch->Answer(position, is_there ? Outcome::kFound : found.outcome, &tally);
@@ -157,16 +157,16 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
 }
 
 void EraseAllInMemory(Table* table) {
-  const StoreParts& parts = table->parts();
+  const StoreContext& store = table->store();
   const RowLayout& layout = table->layout();
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
-    KeyIndex::Shard* const shard = parts.index->shard(i);
+    KeyIndex::Shard* const shard = store.index->shard(i);
     FreedRows freed(table);
     MutexLock lock(&shard->mutex);
-    parts.index->EraseRows(shard, [&](Location location) {
+    store.index->EraseRows(shard, [&](Location location) {
       shard->mutex.AssertHeld();
       if (location.IsInLog()) return false;
-      const RowHeader* const header = layout.Header(parts.tier->Row(location));
+      const RowHeader* const header = layout.Header(store.tier->Row(location));
       if (TableOf(LoadIdentity(header)) != table->id()) return false;
       if (!location.IsInDram() && Seeded(SeededBug::kPayloadOutlivesTable)) return false;
       freed.Add(shard, location);
@@ -177,9 +177,9 @@ void EraseAllInMemory(Table* table) {
 
 // Rows of other tables may be moved by batches meanwhile.
 Status EraseAllInLog(Table* table) {
-  KeyIndex* const index = table->parts().index;
+  KeyIndex* const index = table->store().index;
   // Rows of this table that compaction moves meanwhile might be missed.
-  const Compaction::Pause pause(table->parts().compactions);
+  const Compaction::Pause pause(table->store().compactions);
   return table->mover()->logs().VisitOwners(
       table->slot_class(), [&](Location location, TableId owner, Key key) {
         if (owner != table->id()) return;
@@ -203,7 +203,7 @@ Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   const Table& table = batch->table();
   batch->CountVerb(TableVerb::kUpsert, batch->NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope->Settle());
-  if (TopkFlush* const flush = table.parts().topk_flush; flush != nullptr) {
+  if (TopkFlush* const flush = table.store().topk_flush; flush != nullptr) {
     if (batch->count(Outcome::kCreated) > 0) flush->RaiseCreated(table, batch->keys());
   }
   return batch->RefusedStatus();
@@ -215,7 +215,7 @@ Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan o
     EMBANK_RETURN_IF_ERROR(CheckStates(*table, keys, rows.states));
   }
   EMBANK_RETURN_IF_ERROR(CheckHeats(keys, rows.heats));
-  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const uint64_t begin_ns = table->store().clock->NowNs();
   const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
@@ -223,7 +223,7 @@ Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan o
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch.table(), batch.keys()));
   PayloadList payloads;
-  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->parts().payloads, scope.PieceKeysMax()));
+  EMBANK_RETURN_IF_ERROR(payloads.Allocate(table->store().payloads, scope.PieceKeysMax()));
   scope.PromoteAll();
   batch_keys.Collect();
   scope.Change(
@@ -241,7 +241,7 @@ Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan o
 
 Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
-  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const uint64_t begin_ns = table->store().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch, WriteScope::Need::kNone);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
@@ -249,7 +249,7 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   scope.Change(WriteScope::kAll, [&](const ShardGroup& group) { EraseGroup(&batch, group); });
   batch.CountVerb(TableVerb::kErase, batch.NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope.Settle());
-  table->parts().index->capacity()->ShrinkAfterErasing(batch.count(Outcome::kFound));
+  table->store().index->capacity()->ShrinkAfterErasing(batch.count(Outcome::kFound));
   return batch.UnreadStatus();
 }
 

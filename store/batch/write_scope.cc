@@ -33,10 +33,10 @@ constexpr uint32_t kForgetTimesMax = 16;
 
 // The number of rows that take kPiecePart of the memory of rows, if rows can leave it.
 uint64_t RowsOfMemoryPart(const Table& table) {
-  const StoreParts& parts = table.parts();
-  if (parts.pages == nullptr) return UINT64_MAX;
-  const uint64_t dram_bytes = parts.pages->budget_bytes();
-  const uint64_t index_bytes = parts.index->memory()->bytes();
+  const StoreContext& store = table.store();
+  if (store.pages == nullptr) return UINT64_MAX;
+  const uint64_t dram_bytes = store.pages->budget_bytes();
+  const uint64_t index_bytes = store.index->memory()->bytes();
   const uint64_t rows_bytes =
       std::max(RowBytesMin(dram_bytes), dram_bytes - std::min(dram_bytes, index_bytes));
   return rows_bytes / kPiecePart / table.layout().row_bytes;
@@ -45,7 +45,7 @@ uint64_t RowsOfMemoryPart(const Table& table) {
 // The number of rows whose records take kPiecePart of ssd_bytes, if rows are forgotten for others.
 uint64_t RowsOfLogPart(const Table& table) {
   RowMover& mover = *table.mover();
-  if (table.parts().compactions.empty() || !mover.compacted().forgets()) return UINT64_MAX;
+  if (table.store().compactions.empty() || !mover.compacted().forgets()) return UINT64_MAX;
   const uint64_t ssd_bytes = mover.logs().lowest().options().ssd_bytes;
   return ssd_bytes == 0 ? UINT64_MAX : ssd_bytes / kPiecePart / mover.rows().record_bytes();
 }
@@ -63,7 +63,7 @@ uint64_t PieceKeysOf(const Batch& batch) {
 // Flushes the rows of the batch in device memory whose flush is pending.
 Status FlushPayloads(const Batch& batch, ShardPlan* plan) {
   const Table& table = batch.table();
-  const StoreParts& parts = table.parts();
+  const StoreContext& store = table.store();
   Scratch<RowInSlot, kInlineRows> rows;
   EMBANK_RETURN_IF_ERROR(rows.Allocate(plan->count()));
   size_t count = 0;
@@ -71,22 +71,22 @@ Status FlushPayloads(const Batch& batch, ShardPlan* plan) {
     MutexLock lock(&group.shard->mutex);
     for (size_t i = 0; i < group.size(); ++i) {
       const RowId id = table.IdOf(batch.keys()[group.positions[i]], group.hashes[i]);
-      parts.index->VisitMatches(group.shard, id, [&](const Match& match) {
+      store.index->VisitMatches(group.shard, id, [&](const Match& match) {
         if (!match.location().HasDevicePayload()) return false;
         rows.values()[count++] = {id, match.location()};
         return true;
       });
     }
   });
-  return parts.payloads->FlushBeforeChange(rows.values().first(count));
+  return store.payloads->FlushBeforeChange(rows.values().first(count));
 }
 
 void FlushBeforeChange(const Batch& batch, ShardPlan* plan) {
-  const StoreParts& parts = batch.table().parts();
-  if (parts.payloads == nullptr || !parts.gate->IsFlushing()) return;
+  const StoreContext& store = batch.table().store();
+  if (store.payloads == nullptr || !store.gate->IsFlushing()) return;
   const Status flushed = FlushPayloads(batch, plan);
   // The checkpoint fails, and the changes go on.
-  if (!flushed.ok()) parts.gate->Fail(flushed);
+  if (!flushed.ok()) store.gate->Fail(flushed);
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ void WriteScope::Change(Positions positions, Body body, OnDevice on_device) {
   Group(positions);
   if (plan_.count() == 0) return;
   AdmitGroups(0);
-  const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
+  const ChangeGuard guard(batch_.table().store(), is_in_pieces_);
   ChangeAdmitted(guard, body, on_device);
 }
 
@@ -129,9 +129,9 @@ void WriteScope::ChangeTogether(Positions positions, Work work) {
   Group(positions);
   if (plan_.count() == 0) return;
   AdmitGroups(0);
-  const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
+  const ChangeGuard guard(batch_.table().store(), is_in_pieces_);
   // The rows that `work` finds in device memory stay there until its end.
-  const PayloadGuard payload_guard(is_in_pieces_ ? batch_.table().parts().payloads : nullptr);
+  const PayloadGuard payload_guard(is_in_pieces_ ? batch_.table().store().payloads : nullptr);
   RunAdmitted(work);
   // Rows in device memory were in no piece.
   if (is_in_pieces_) changed_keys_ += plan_.count() - settled_keys_;
@@ -147,16 +147,16 @@ void WriteScope::ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on
                                 const ShardPlan::Choose* choose) {
   if (is_in_pieces_) return ChangeInPieces(body, on_device);
   // Another batch under the guard is in pieces.
-  const PayloadGuard payload_guard(guard.in_pieces() ? batch_.table().parts().payloads : nullptr);
+  const PayloadGuard payload_guard(guard.in_pieces() ? batch_.table().store().payloads : nullptr);
   RunAdmitted([&](ShardPlan* plan) {
     plan->ForEachShard(batch_, body, choose);
-    return batch_.table().parts().payloads == nullptr ? OkStatus() : on_device();
+    return batch_.table().store().payloads == nullptr ? OkStatus() : on_device();
   });
 }
 
 // A batch in pieces only looks for space here, for which it may wait.
 void WriteScope::AdmitGroups(uint64_t others_bytes) {
-  EMBANK_CHECK(!batch_.table().parts().read_only);
+  EMBANK_CHECK(!batch_.table().store().options->read_only);
   const uint64_t keys = plan_.count();
   if (!is_in_pieces_) changed_keys_ += keys;
   if (keys == 0 || need_ == Need::kNone) return;
@@ -166,7 +166,7 @@ void WriteScope::AdmitGroups(uint64_t others_bytes) {
 
 void WriteScope::EnsureSpace(uint64_t keys, uint64_t others_bytes, bool waits) {
   const Table& table = batch_.table();
-  for (Compaction* const compaction : table.parts().compactions) {
+  for (Compaction* const compaction : table.store().compactions) {
     compaction->EnsureSpace(*table.mover(), keys, others_bytes, waits);
   }
 }
@@ -182,16 +182,16 @@ void WriteScope::ChangeInPieces(Body body, OnDevice on_device) {
   for (uint32_t i = 0; i < pieces; ++i) {
     plan_.UsePart(i, pieces);
     ChangePiece(batch_, &plan_, [&] {
-      const PayloadGuard payload_guard(batch_.table().parts().payloads);
+      const PayloadGuard payload_guard(batch_.table().store().payloads);
       FlushBeforeChange(batch_, &plan_);
       plan_.ForEachShard(batch_, body);
-      if (batch_.table().parts().payloads != nullptr) device_status_.Update(on_device());
+      if (batch_.table().store().payloads != nullptr) device_status_.Update(on_device());
     });
   }
 }
 
 void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, FunctionRef<void()> change) {
-  batch_.table().parts().gate->CountPiece();
+  batch_.table().store().gate->CountPiece();
   Promote(piece, plan);
   changed_keys_ += plan->count();
   if (need_ != Need::kNone) {
@@ -217,25 +217,25 @@ void WriteScope::Promote(const Batch& batch, ShardPlan* plan) {
 }
 
 void WriteScope::EndPromises() {
-  const StoreParts& parts = batch_.table().parts();
+  const StoreContext& store = batch_.table().store();
   if (!std::exchange(has_promises_, false)) return;
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     const uint32_t rows = promised_rows_[i];
-    if (rows > 0) parts.index->shard(i)->promised_rows.fetch_sub(rows, std::memory_order_relaxed);
+    if (rows > 0) store.index->shard(i)->promised_rows.fetch_sub(rows, std::memory_order_relaxed);
   }
 }
 
 // Memory for the log, and for the rows' places in the index.
 void WriteScope::MakeMemory(const Batch& batch, ShardPlan* plan) {
-  const StoreParts& parts = batch.table().parts();
-  if (parts.pages == nullptr) return;
-  parts.pages->ReserveLogMemory(*batch.table().mover(), plan->count());
+  const StoreContext& store = batch.table().store();
+  if (store.pages == nullptr) return;
+  store.pages->ReserveLogMemory(*batch.table().mover(), plan->count());
   if (need_ == Need::kPlaces) MakePlaces(batch, plan);
 }
 
 void WriteScope::MakePlaces(const Batch& batch, ShardPlan* plan) {
   const Table& table = batch.table();
-  const StoreParts& parts = table.parts();
+  const StoreContext& store = table.store();
   bool has_places = true;
   if (!std::exchange(has_promises_, true)) promised_rows_.fill(0);
   plan->ForEachGroup(batch, [&](const ShardGroup& group) {
@@ -243,17 +243,17 @@ void WriteScope::MakePlaces(const Batch& batch, ShardPlan* plan) {
     // Most keys of a large batch may have rows already.
     uint64_t absent = 0;
     {
-      const EpochTable::Guard guard(parts.epochs);
+      const EpochTable::Guard guard(store.epochs);
       for (size_t i = 0; i < group.size(); ++i) {
         const RowId id = table.IdOf(batch.keys()[group.positions[i]], group.hashes[i]);
-        absent += parts.index->Find(id).any() ? 0 : 1;
+        absent += store.index->Find(id).any() ? 0 : 1;
       }
     }
     if (absent == 0) return;
     // Batches of other threads must not count on the same places.
     promised_rows_[group.shard->number] = static_cast<uint32_t>(absent);
     group.shard->promised_rows.fetch_add(absent, std::memory_order_relaxed);
-    has_places &= parts.pages->ReserveIndexMemory(group.shard);
+    has_places &= store.pages->ReserveIndexMemory(group.shard);
   });
   if (!has_places && table.mover()->compacted().forgets()) ForgetForPlaces();
 }
@@ -261,7 +261,7 @@ void WriteScope::MakePlaces(const Batch& batch, ShardPlan* plan) {
 // Places that the index cannot grow to have are those of forgotten rows.
 void WriteScope::ForgetForPlaces() {
   const Table& table = batch_.table();
-  KeyIndex* const index = table.parts().index;
+  KeyIndex* const index = table.store().index;
   for (uint32_t times = 0; times < kForgetTimesMax; ++times) {
     uint64_t missing = 0;
     for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
@@ -271,19 +271,19 @@ void WriteScope::ForgetForPlaces() {
     if (missing == 0) return;
     // One row in 64 is of the shard that lacks most.
     const uint64_t rows = missing * KeyIndex::kShardCount;
-    const uint64_t rows_before = table.parts().store_rows->count();
-    table.parts().compactions.back()->ForgetRows(table.mover(), rows);
-    if (table.parts().store_rows->count() == rows_before) return;
+    const uint64_t rows_before = table.store().store_rows->count();
+    table.store().compactions.back()->ForgetRows(table.mover(), rows);
+    if (table.store().store_rows->count() == rows_before) return;
   }
 }
 
 void WriteScope::SettleKeys(uint64_t keys) {
   const Table& table = batch_.table();
-  const StoreParts& parts = table.parts();
+  const StoreContext& store = table.store();
   uint64_t changed_keys = std::exchange(changed_keys_, 0);
   if (Seeded(SeededBug::kNoCompactionDebt)) changed_keys = 0;
-  if (parts.pages != nullptr) parts.pages->PayDebt(table.mover(), keys);
-  for (Compaction* const compaction : parts.compactions) {
+  if (store.pages != nullptr) store.pages->PayDebt(table.mover(), keys);
+  for (Compaction* const compaction : store.compactions) {
     compaction->Settle(table.mover(), changed_keys, keys);
   }
 }

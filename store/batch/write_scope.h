@@ -42,12 +42,12 @@ namespace embank {
 class ChangeGuard {
  public:
   // `in_pieces`: a batch under it is done in pieces.
-  explicit ChangeGuard(const StoreParts& parts, bool in_pieces = false) : in_pieces_(in_pieces) {
+  explicit ChangeGuard(const StoreContext& store, bool in_pieces = false) : in_pieces_(in_pieces) {
     if (in_pieces) {
-      pieces_.emplace(parts.gate);
+      pieces_.emplace(store.gate);
     } else {
-      payloads_.emplace(parts.payloads);
-      write_.emplace(parts.gate);
+      payloads_.emplace(store.payloads);
+      write_.emplace(store.gate);
     }
   }
   ChangeGuard(const ChangeGuard&) = delete;

@@ -69,12 +69,12 @@ StatusOr<Table*> Catalog::Add(TableId id, std::string_view name, const TableOpti
   ReserveOneMore(&all_);
   EMBANK_ASSIGN_OR_RETURN(const RowClasses::Entry* const entry,
                           classes_.FindOrAdd(RowClassOf(options)));
-  auto table = std::make_unique<Table>(parts_.store, id, std::string(name), options,
-                                       parts_.options->seed, entry->slot_class, entry->mover.get(),
+  auto table = std::make_unique<Table>(store_, id, std::string(name), options, store_.options->seed,
+                                       entry->slot_class, entry->mover.get(),
                                        entry->forgetter.get(), gradient_calls);
   static_assert(sizeof(Table) + 2 * kTableNameBytesMax <= kTableFixedBytes);
-  EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(kTableFixedBytes));
-  if (TableDirectory* const by_id = classes_.tables_by_id()) by_id->Set(id, table.get());
+  EMBANK_RETURN_IF_ERROR(store_.budget->Charge(kTableFixedBytes));
+  store_.tables->Set(id, table.get());
   live_.push_back(table.get());
   all_.push_back(std::move(table));
   return live_.back();

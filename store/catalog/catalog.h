@@ -16,7 +16,7 @@ namespace embank {
 
 class Catalog {
  public:
-  explicit Catalog(const CatalogParts& parts) : parts_(parts), classes_(parts) {}
+  explicit Catalog(const StoreContext& store) : store_(store), classes_(store) {}
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
@@ -53,7 +53,7 @@ class Catalog {
  private:
   Table* FindOrNull(std::string_view name) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
 
-  const CatalogParts parts_;
+  const StoreContext& store_;
   mutable Mutex mutex_;
   RowClasses classes_ EMBANK_GUARDED_BY(mutex_);
   std::vector<Table*> live_ EMBANK_GUARDED_BY(mutex_);

@@ -19,7 +19,7 @@ uint64_t RowClasses::TableBytesMax(const TableOptions& options, uint64_t segment
 }
 
 StatusOr<const RowClasses::Entry*> RowClasses::FindOrAdd(const RowClass& row_class) {
-  const bool has_log = !parts_.logs->empty();
+  const bool has_log = !store_.logs->empty();
   // With a log it is the mover that forgets.
   const bool forgets = row_class.on_full == OnFull::kForget && !has_log;
   const bool has_notes = has_log || forgets;
@@ -28,13 +28,13 @@ StatusOr<const RowClasses::Entry*> RowClasses::FindOrAdd(const RowClass& row_cla
   if (entry == entries_.end()) {
     // The push_back behind the tier's new class must not fail.
     if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 8);
-    const SlotClass slot_class = parts_.store.tier->AddClass(row_class.slot_bytes, has_notes);
+    const SlotClass slot_class = store_.tier->AddClass(row_class.slot_bytes, has_notes);
     EMBANK_CHECK(slot_class == entries_.size());
     entries_.push_back({row_class, slot_class, nullptr, nullptr});
     entry = entries_.end() - 1;
   }
   if (has_notes) EMBANK_RETURN_IF_ERROR(CheckNotesReach(row_class));
-  if (forgets) EMBANK_RETURN_IF_ERROR(MakeDirectory());
+  if (forgets) EMBANK_RETURN_IF_ERROR(ChargeDirectory());
   if (entry->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*entry, has_notes));
   if (forgets && entry->forgetter == nullptr) {
     entry->forgetter = std::make_unique<RowForgetter>(&entry->mover->rows());
@@ -51,7 +51,7 @@ std::vector<RowClass> RowClasses::List() const {
 
 Status RowClasses::CheckNotesReach(const RowClass& row_class) const {
   const uint64_t bytes_max = SlotNotes::AddressBytesMax(row_class.slot_bytes);
-  if (RowAddressBytes(*parts_.options) <= bytes_max) return OkStatus();
+  if (RowAddressBytes(*store_.options) <= bytes_max) return OkStatus();
   return ResourceExhaustedError(
       StrCat("rows of ", row_class.slot_bytes, " bytes can have at most ", bytes_max,
              " bytes of dram_bytes in a store with a path, and in tables that forget"));
@@ -60,32 +60,26 @@ Status RowClasses::CheckNotesReach(const RowClass& row_class) const {
 Status RowClasses::MakeMover(Entry* entry, bool has_notes) {
   const uint32_t slot_bytes = entry->row_class.slot_bytes;
   const bool forgets = entry->row_class.on_full == OnFull::kForget;
-  if (!parts_.logs->AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets).ok()) {
+  if (!store_.logs->AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets).ok()) {
     return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
-      return StrCat("dram_bytes: ", parts_.options->dram_bytes, ", of which ",
-                    parts_.budget->used_bytes(), " are used, leaves no memory for saving rows of ",
+      return StrCat("dram_bytes: ", store_.options->dram_bytes, ", of which ",
+                    store_.budget->used_bytes(), " are used, leaves no memory for saving rows of ",
                     slot_bytes, " bytes; embank_estimate says how much such tables need");
     });
   }
-  auto mover = std::make_unique<RowMover>(PlacementParts{.tier = parts_.store.tier,
-                                                         .index = parts_.store.index,
-                                                         .logs = parts_.logs,
-                                                         .heat_clock = parts_.store.heat_clock,
-                                                         .heat_sketch = parts_.heat_sketch,
-                                                         .tables = tables_by_id(),
-                                                         .gate = parts_.store.gate},
-                                          entry->slot_class, entry->row_class, has_notes);
-  if (has_notes) EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(RowMover::kFixedBytes));
-  if (parts_.store.pages != nullptr) parts_.store.pages->AddClass(mover.get());
+  auto mover = std::make_unique<RowMover>(store_, entry->slot_class, entry->row_class, has_notes);
+  if (has_notes) EMBANK_RETURN_IF_ERROR(store_.budget->Charge(RowMover::kFixedBytes));
+  if (store_.pages != nullptr) store_.pages->AddClass(mover.get());
   entry->mover = std::move(mover);
   return OkStatus();
 }
 
-Status RowClasses::MakeDirectory() {
-  if (tables_by_id() != nullptr) return OkStatus();
-  auto tables = std::make_unique<TableDirectory>();
-  EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(sizeof *tables));
-  own_tables_by_id_ = std::move(tables);
+// The directory of tables counts where they use it in a store in memory: from the first one on that
+// forgets.
+Status RowClasses::ChargeDirectory() {
+  if (is_directory_charged_) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(store_.budget->Charge(sizeof(TableDirectory)));
+  is_directory_charged_ = true;
   return OkStatus();
 }
 

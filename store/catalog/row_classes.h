@@ -12,20 +12,11 @@
 #include "store/placement/row_forgetter.h"
 #include "store/placement/row_mover.h"
 #include "store/table/options.h"
+#include "store/table/store_context.h"
 #include "store/table/table.h"
 #include "store/table/table_directory.h"
 
 namespace embank {
-
-// The parts that a catalog and its row classes work with; all of them outlive it.
-struct CatalogParts {
-  const StoreOptions* options;
-  MemoryBudget* budget;
-  StoreParts store;
-  RowLogs* logs;
-  HeatSketch* heat_sketch;       // nullptr: there is no log
-  TableDirectory* tables_by_id;  // nullptr: there is neither a log nor device memory
-};
 
 // The lock of its owner guards it.
 class RowClasses {
@@ -37,7 +28,7 @@ class RowClasses {
     std::unique_ptr<RowForgetter> forgetter;  // without a log, for tables that forget
   };
 
-  explicit RowClasses(const CatalogParts& parts) : parts_(parts) {}
+  explicit RowClasses(const StoreContext& store) : store_(store) {}
   RowClasses(const RowClasses&) = delete;
   RowClasses& operator=(const RowClasses&) = delete;
 
@@ -50,19 +41,14 @@ class RowClasses {
 
   // Lists all row classes; the number of a class is its place, in manifests too.
   std::vector<RowClass> List() const;
-  // Returns the tables by id; nullptr: no row class needs them yet.
-  TableDirectory* tables_by_id() const {
-    return parts_.tables_by_id != nullptr ? parts_.tables_by_id : own_tables_by_id_.get();
-  }
 
  private:
   Status CheckNotesReach(const RowClass& row_class) const;
   Status MakeMover(Entry* entry, bool has_notes);
-  Status MakeDirectory();
+  Status ChargeDirectory();
 
-  const CatalogParts parts_;
-  // Exists since the first table that forgets, in a store in memory.
-  std::unique_ptr<TableDirectory> own_tables_by_id_;
+  const StoreContext& store_;
+  bool is_directory_charged_ = false;
   std::vector<Entry> entries_;
 };
 

@@ -34,8 +34,8 @@ Status NoCheckpoint() { return NotFoundError("the store has no checkpoint yet");
 
 Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests)
     : parts_(parts),
-      space_(*parts.options, parts.flush_pass.logs, parts.segment_bytes),
-      heat_(parts.heat, parts.directory, &space_, parts.catalog),
+      space_(*parts.store->options, parts.store->logs, parts.segment_bytes),
+      heat_(*parts.store, parts.heat_rows_bytes_max, parts.directory, &space_, parts.catalog),
       last_(manifests.opened()),
       rows_lost_before_(last_.rows_lost),
       facts_(FactsOf(manifests.opened())) {
@@ -50,7 +50,7 @@ Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& ma
     space_.Accept(DescribeTables(*parts_.catalog), last_.blob.size(),
                   parts_.directory->HeatBytes());
   }
-  if (!parts_.options->read_only) RemoveOrphans(manifests);
+  if (!parts_.store->options->read_only) RemoveOrphans(manifests);
 }
 
 // The files of a damaged manifest are not known: nothing is removed then.
@@ -58,7 +58,7 @@ void Checkpoints::RemoveOrphans(const OpenedManifests& manifests) {
   if (manifests.are_all()) parts_.directory->RemoveOrphans(manifests.kept());
   if (parts_.pmem == nullptr) return;
   const uint64_t stay_bytes = parts_.pmem->RemoveOrphans(manifests.kept(), manifests.are_all());
-  LogSegments& segments = parts_.flush_pass.logs->pmem()->segments();
+  LogSegments& segments = parts_.store->logs->pmem()->segments();
   MutexLock lock(segments.mutex());
   segments.ledger().AddTaken(static_cast<int64_t>(stay_bytes));
 }
@@ -68,7 +68,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
   if (blob.size() > kBlobBytesMax) {
     return InvalidArgumentError(StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
   }
-  if (parts_.options->read_only) return OpenedReadOnly();
+  if (parts_.store->options->read_only) return OpenedReadOnly();
   HurriedLock lock(&mutex_, pace());
   try {
     // CheckpointDirectory::Keep looks again; here nothing has been done yet.
@@ -76,14 +76,14 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
     EMBANK_RETURN_IF_ERROR(CheckPmem());
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(ReserveForBlob(blob.size()));
-    const CheckpointWait::UnderWay under_way(parts_.flush_pass.gate->checkpoint_wait());
+    const CheckpointWait::UnderWay under_way(parts_.store->gate->checkpoint_wait());
     parts_.compaction->CompactBeforeCheckpoint();
     if (parts_.demotion != nullptr) {
       // Without a spare segment, batches put no rows into PMem, and nothing else empties it.
       parts_.demotion->CompactBeforeCheckpoint();
       if (!Seeded(SeededBug::kEvacuationLeftOut)) parts_.demotion->Evacuate();
     }
-    parts_.flush_pass.index->capacity()->Shrink();
+    parts_.store->index->capacity()->Shrink();
     return MakeLocked(blob, after_barrier);
   } catch (const std::bad_alloc&) {
     return NoMemory();
@@ -93,18 +93,18 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
 // Where the directory of PMem is gone, or may be somebody else's, its rows leave it.
 Status Checkpoints::CheckPmem() {
   if (parts_.pmem == nullptr || HasLostPmem()) return OkStatus();
-  const RowLog& log = *parts_.flush_pass.logs->pmem();
+  const RowLog& log = *parts_.store->logs->pmem();
   Status in_place = parts_.pmem->CheckInPlace([&] { return log.segments().Names(); });
   if (!IsNotFound(in_place)) return in_place;
   Log(LogLevel::kError,
       StrCat("PMem is lost: ", in_place.message(), "; its ", log.segments().live_rows(),
              " records are moved to the SSD, which takes all rows from now on"));
-  parts_.flush_pass.logs->pmem()->writer().Lose(UnavailableError(in_place.message()));
+  parts_.store->logs->pmem()->writer().Lose(UnavailableError(in_place.message()));
   return OkStatus();
 }
 
 bool Checkpoints::HasLostPmem() const {
-  return parts_.pmem != nullptr && parts_.flush_pass.logs->pmem()->writer().is_lost();
+  return parts_.pmem != nullptr && parts_.store->logs->pmem()->writer().is_lost();
 }
 
 Status Checkpoints::ReserveForBlob(uint64_t bytes) {
@@ -115,17 +115,17 @@ Status Checkpoints::ReserveForBlob(uint64_t bytes) {
 // Until the barrier nothing has happened; after it, the gate and the log must learn the end.
 StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob,
                                            FunctionRef<void()> after_barrier) {
-  const FlushPassParts& flush_pass = parts_.flush_pass;
-  const uint64_t begin_ns = flush_pass.clock->NowNs();
+  const StoreContext& store = *parts_.store;
+  const uint64_t begin_ns = store.clock->NowNs();
   uint64_t barrier_ns = 0;
   EMBANK_ASSIGN_OR_RETURN(Manifest manifest, RunBarrier(blob, &barrier_ns));
   after_barrier();
-  const FlushPassReport pass = RunFlushPass(flush_pass);
-  Status status = flush_pass.gate->EndFlushPass();
+  const FlushPassReport pass = RunFlushPass(store);
+  Status status = store.gate->EndFlushPass();
   bool in_doubt = false;
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
-  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(flush_pass.logs->Sync());
-  flush_pass.logs->Thaw(status.ok() || in_doubt);
+  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(store.logs->Sync());
+  store.logs->Thaw(status.ok() || in_doubt);
   if (!status.ok()) {
     heat_.RemoveAllExcept(exported_);
     return status;
@@ -140,7 +140,7 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob,
   report_ = {.checkpoints = report_.checkpoints + 1,
              .visited_slots = report_.visited_slots + pass.visited_slots,
              .flushed_rows = report_.flushed_rows + pass.flushed_rows,
-             .last_ns = flush_pass.clock->NowNs() - begin_ns,
+             .last_ns = store.clock->NowNs() - begin_ns,
              .last_barrier_ns = barrier_ns,
              .last_rest_ns = pass.rest_ns,
              .rows_lost = last_.rows_lost};
@@ -154,7 +154,7 @@ Status Checkpoints::CheckWhole(std::span<Table* const> tables) const {
     return FailedPreconditionError(StrCat(
         "table \"", table->name(), "\" is dropped in part; drop it again before a checkpoint"));
   }
-  if (parts_.flush_pass.gate->checkpoint() < UINT32_MAX) return OkStatus();
+  if (parts_.store->gate->checkpoint() < UINT32_MAX) return OkStatus();
   return FailedPreconditionError("the store has had as many checkpoints as it can count");
 }
 
@@ -171,7 +171,7 @@ StatusOr<Manifest> Checkpoints::RunBarrier(std::span<const std::byte> blob, uint
   EMBANK_RETURN_IF_ERROR(space_.ReserveForBlob(manifest, blob.size()));
   manifest.blob.assign(blob.begin(), blob.end());
   uint64_t begin_ns = 0;
-  parts_.flush_pass.gate->RunBarrier(
+  parts_.store->gate->RunBarrier(
       [&](uint32_t checkpoint) {
         manifest.checkpoint = checkpoint;
         manifest.unix_ns = parts_.wall_clock->UnixNs();
@@ -180,18 +180,18 @@ StatusOr<Manifest> Checkpoints::RunBarrier(std::span<const std::byte> blob, uint
           manifest.tables[i].options = tables[i]->options();
           manifest.tables[i].gradient_calls = tables[i]->counters().gradient_calls;
         }
-        parts_.flush_pass.logs->Freeze(checkpoint);
+        parts_.store->logs->Freeze(checkpoint);
       },
-      [&] { begin_ns = parts_.flush_pass.clock->NowNs(); });
+      [&] { begin_ns = parts_.store->clock->NowNs(); });
   EMBANK_CHECK(manifest.checkpoint > last_.checkpoint);
-  *barrier_ns = parts_.flush_pass.clock->NowNs() - begin_ns;
+  *barrier_ns = parts_.store->clock->NowNs() - begin_ns;
   return manifest;
 }
 
 // Makes the frozen rows durable, and then the manifest. *in_doubt: it is unknown whether the
 // manifest is there.
 Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
-  RowLogs* const logs = parts_.flush_pass.logs;
+  RowLogs* const logs = parts_.store->logs;
   try {
     // Before the log's sync of the directory, which makes its name durable too.
     heat_.Save(manifest);
@@ -219,7 +219,7 @@ void Checkpoints::TellLost(uint64_t lost_rows) const {
 // may have had some.
 void Checkpoints::DescribeSegments(Manifest* manifest) const {
   manifest->next_segment_ids = last_.next_segment_ids;
-  for (RowLog* const log : parts_.flush_pass.logs->all()) {
+  for (RowLog* const log : parts_.store->logs->all()) {
     uint64_t& next = manifest->next_segment_ids[log->options().tier];
     EMBANK_CHECK(log->segments().next_segment_id() >= next);
     next = log->segments().next_segment_id();
@@ -233,8 +233,8 @@ void Checkpoints::DescribeSegments(Manifest* manifest) const {
 void Checkpoints::ReleaseOthers() {
   uint32_t oldest = last_.previous;
   if (!exported_.empty()) oldest = std::min(oldest, *exported_.begin());
-  parts_.flush_pass.logs->ReleaseOlderThan(oldest);
-  if (!parts_.options->read_only) heat_.RemoveAllExcept(exported_);
+  parts_.store->logs->ReleaseOlderThan(oldest);
+  if (!parts_.store->options->read_only) heat_.RemoveAllExcept(exported_);
 }
 
 CheckpointReport Checkpoints::Report() const {
@@ -259,7 +259,7 @@ Status Checkpoints::Export(const std::string& directory, ExportProgress progress
     EMBANK_ASSIGN_OR_RETURN(Manifest manifest, BeginExport());
     const uint32_t checkpoint = manifest.checkpoint;
     ExportParts parts = {.files = parts_.files, .memory = parts_.memory, .sources = {}};
-    for (const RowLog* const log : parts_.flush_pass.logs->all()) {
+    for (const RowLog* const log : parts_.store->logs->all()) {
       parts.sources[log->options().tier] = log->options().directory;
     }
     Status status;

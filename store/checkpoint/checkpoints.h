@@ -36,14 +36,13 @@ namespace embank {
 
 // The parts that checkpoints use; all of them outlive the checkpoints.
 struct CheckpointParts {
-  const StoreOptions* options;
+  const StoreContext* store;
   FileSystem* files;
   MemorySource* memory;
   const WallClock* wall_clock;
-  FlushPassParts flush_pass;
-  HeatToSave heat;
-  Compaction* compaction;  // nullptr: the store is read-only
-  Compaction* demotion;    // nullptr: the store is read-only, or has no PMem
+  uint64_t heat_rows_bytes_max;  // as SaveHeat
+  Compaction* compaction;        // nullptr: the store is read-only
+  Compaction* demotion;          // nullptr: the store is read-only, or has no PMem
   Catalog* catalog;
   CheckpointDirectory* directory;
   PmemDirectory* pmem;  // nullptr: the store has no PMem
@@ -128,7 +127,7 @@ class Checkpoints {
   };
 
  private:
-  FlushPace* pace() const { return parts_.flush_pass.gate->pace(); }
+  FlushPace* pace() const { return parts_.store->gate->pace(); }
   void RemoveOrphans(const OpenedManifests& manifests);
   Status CheckPmem() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasLostPmem() const;

@@ -22,20 +22,20 @@ constexpr uint32_t kPartsAtOnce = 4;
 // looked at, the look under the lock tells.
 class FlushPass {
  public:
-  explicit FlushPass(const FlushPassParts& parts) : parts_(parts), slots_(*parts.tier) {}
+  explicit FlushPass(const StoreContext& store) : store_(store), slots_(*store.tier) {}
 
   FlushPassReport Run() {
     uint64_t rest_ns = 0;
-    FlushPace* const pace = parts_.gate->pace();
-    pace->Begin(parts_.gate->batches_begun());
+    FlushPace* const pace = store_.gate->pace();
+    pace->Begin(store_.gate->batches_begun());
     while (GoesOn()) {
       // Workers that rest would be missing to large batches. Near the end of ssd_bytes, batches
       // need the space more that the checkpoint frees at its end.
-      if (pace->IsBeside(parts_.gate->batches_begun()) &&
-          !parts_.logs->lowest().space().IsNearFull()) {
+      if (pace->IsBeside(store_.gate->batches_begun()) &&
+          !store_.logs->lowest().space().IsNearFull()) {
         rest_ns += FlushSlowly();
       } else {
-        parts_.executor->ParallelFor(kPartsAtOnce * parts_.executor->concurrency(),
+        store_.executor->ParallelFor(kPartsAtOnce * store_.executor->concurrency(),
                                      [&](uint32_t) { FlushPart(); });
       }
     }
@@ -43,37 +43,37 @@ class FlushPass {
   }
 
  private:
-  bool GoesOn() const { return parts_.gate->IsFlushing() && !slots_.has_ended(); }
+  bool GoesOn() const { return store_.gate->IsFlushing() && !slots_.has_ended(); }
 
   // Visits some slots on this thread, and rests; returns for how long.
   uint64_t FlushSlowly() {
-    const uint64_t begin_ns = parts_.clock->NowNs();
+    const uint64_t begin_ns = store_.clock->NowNs();
     const uint64_t rest_is_due = slots_.given() + FlushPace::kSlotsPerRest;
     while (slots_.given() < rest_is_due && GoesOn()) {
       // A list of one task runs on this thread.
-      parts_.executor->ParallelFor(1, [&](uint32_t) { FlushPart(); });
+      store_.executor->ParallelFor(1, [&](uint32_t) { FlushPart(); });
     }
     if (!GoesOn()) return 0;
-    const uint64_t worked_ns = parts_.clock->NowNs() - begin_ns;
-    return parts_.gate->pace()->Rest(FlushPace::RestNs(worked_ns, parts_.executor->concurrency()));
+    const uint64_t worked_ns = store_.clock->NowNs() - begin_ns;
+    return store_.gate->pace()->Rest(FlushPace::RestNs(worked_ns, store_.executor->concurrency()));
   }
 
   void FlushPart() {
     if (!GoesOn()) return;
-    parts_.logs->WaitForFreeBuffers();
+    store_.logs->WaitForFreeBuffers();
     std::array<Location, kSlotsAtOnce> slots;
     const DirtySlots::Part part = slots_.Next(slots);
     if (part.count == 0) return;
     const Status status = Flush(part.slot_class, std::span(slots).first(part.count));
-    if (!status.ok()) parts_.gate->Fail(status);
+    if (!status.ok()) store_.gate->Fail(status);
   }
 
   Status Flush(SlotClass slot_class, std::span<const Location> slots) {
-    if (slot_class == kHeaderClass) return parts_.payloads->FlushSlots(slots, &flushed_);
-    PageRows page_rows(*parts_.tier, *parts_.tables, slot_class, slots);
+    if (slot_class == kHeaderClass) return store_.payloads->FlushSlots(slots, &flushed_);
+    PageRows page_rows(*store_.tier, *store_.tables, slot_class, slots);
     return page_rows.ForEachShard(
         [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
-          KeyIndex::Shard* const shard = parts_.index->shard(number);
+          KeyIndex::Shard* const shard = store_.index->shard(number);
           for (size_t first = 0; first < rows.size(); first += ClassRows::kFlushedAtOnce) {
             const size_t count = std::min(rows.size() - first, ClassRows::kFlushedAtOnce);
             MutexLock lock(&shard->mutex);
@@ -84,13 +84,13 @@ class FlushPass {
         });
   }
 
-  const FlushPassParts& parts_;
+  const StoreContext& store_;
   DirtySlots slots_;
   std::atomic<uint64_t> flushed_{0};
 };
 
 }  // namespace
 
-FlushPassReport RunFlushPass(const FlushPassParts& parts) { return FlushPass(parts).Run(); }
+FlushPassReport RunFlushPass(const StoreContext& store) { return FlushPass(store).Run(); }
 
 }  // namespace embank

@@ -10,23 +10,10 @@
 #include "store/gate/batch_gate.h"
 #include "store/index/key_index.h"
 #include "store/placement/row_mover.h"
+#include "store/table/store_context.h"
 #include "tiers/dram/dram_tier.h"
 
 namespace embank {
-
-class PayloadRows;
-
-// The parts that a flush pass uses; all of them outlive it.
-struct FlushPassParts {
-  KeyIndex* index;
-  DramTier* tier;
-  const TableDirectory* tables;
-  BatchGate* gate;
-  RowLogs* logs;
-  PayloadRows* payloads;  // nullptr: there is no device memory
-  Executor* executor;
-  const Clock* clock;
-};
 
 // The work of a flush pass.
 struct FlushPassReport {
@@ -39,7 +26,7 @@ struct FlushPassReport {
 // alone. Holds a shard's lock for few rows at a time. Beside batches, this thread alone works, at
 // the gate's pace. If the log takes no more rows, the pass stops, and the gate has the status
 // (BatchGate::EndFlushPass).
-FlushPassReport RunFlushPass(const FlushPassParts& parts);
+FlushPassReport RunFlushPass(const StoreContext& store);
 
 }  // namespace embank
 

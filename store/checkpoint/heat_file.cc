@@ -46,13 +46,13 @@ constexpr uint64_t kBlocksAtOnce = 64;
 // The rows in memory that were looked up since their heat was written, in the order of memory.
 class HeatsInMemory {
  public:
-  HeatsInMemory(const HeatToSave& heat, uint64_t now) : heat_(heat), now_(now) {}
+  HeatsInMemory(const StoreContext& store, uint64_t now) : store_(store), now_(now) {}
 
   // Calls visit(row) for each row, until it returns false. Rows that travel meanwhile may be
   // missing, or be there twice; a free slot may look like a row.
   template <typename Visit>
   void Walk(Visit visit) {
-    const uint32_t pages = heat_.tier->pages_begun();
+    const uint32_t pages = store_.tier->pages_begun();
     for (uint32_t page = 0; page < pages; ++page) {
       uint32_t slots = 1;
       for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
@@ -68,7 +68,7 @@ class HeatsInMemory {
   // Reads a part of a page; returns its number of slots.
   uint32_t Collect(uint32_t page, uint32_t first_slot) {
     count_ = 0;
-    return ForEachSlot(*heat_.tier, *heat_.tables, page, first_slot, [&](const SeenSlot& seen) {
+    return ForEachSlot(*store_.tier, *store_.tables, page, first_slot, [&](const SeenSlot& seen) {
       if ((seen.mark.usage & kGainedFlag) == 0) return;
       if (seen.location.HasDevicePayload() && Seeded(SeededBug::kPayloadHeatNotSaved)) return;
       const Key key = LoadKey(seen.header);
@@ -85,7 +85,7 @@ class HeatsInMemory {
     });
   }
 
-  const HeatToSave heat_;
+  const StoreContext& store_;
   const uint64_t now_;
   std::array<HeatOfRow, kSlotsAtOnce> rows_;
   size_t count_ = 0;
@@ -93,8 +93,13 @@ class HeatsInMemory {
 
 class HeatWriter {
  public:
-  HeatWriter(Directory* directory, const std::string& name, const HeatToSave& heat)
-      : directory_(directory), name_(name), heat_(heat), now_(heat.clock->epochs()) {
+  HeatWriter(Directory* directory, const std::string& name, const StoreContext& store,
+             uint64_t rows_bytes_max)
+      : directory_(directory),
+        name_(name),
+        store_(store),
+        rows_bytes_max_(rows_bytes_max),
+        now_(store.heat_clock->epochs()) {
     chunk_.reserve(kChunkBlocks);
   }
 
@@ -106,13 +111,13 @@ class HeatWriter {
     EMBANK_RETURN_IF_ERROR(Flush());
     EMBANK_CHECK(bytes_ > 0 && bytes_ % kFileGrainBytes == 0);
     EMBANK_RETURN_IF_ERROR(file_->Sync());
-    return HeatFile{.bytes = bytes_, .sketch_bytes = heat_.sketch->bytes(), .crc = crc_};
+    return HeatFile{.bytes = bytes_, .sketch_bytes = store_.heat_sketch->bytes(), .crc = crc_};
   }
 
   bool made() const { return file_ != nullptr; }
 
  private:
-  uint64_t rows_max() const { return heat_.rows_bytes_max / sizeof(HeatRows) * HeatRows::kRows; }
+  uint64_t rows_max() const { return rows_bytes_max_ / sizeof(HeatRows) * HeatRows::kRows; }
 
   Status AddRows() {
     const uint32_t least = LeastHeat();
@@ -120,7 +125,7 @@ class HeatWriter {
     HeatRows rows = {.number = HeatRows::kNumber, .rows = {}};
     size_t count = 0;
     Status status;
-    HeatsInMemory(heat_, now_).Walk([&](const HeatOfRow& row) {
+    HeatsInMemory(store_, now_).Walk([&](const HeatOfRow& row) {
       if (row.heat < least) return true;
       rows.rows[count++] = row;
       if (count == HeatRows::kRows) {
@@ -137,14 +142,14 @@ class HeatWriter {
   // A power of two with space for all rows that have this heat.
   uint32_t LeastHeat() const {
     uint64_t slots = 0;
-    const uint32_t pages = heat_.tier->pages_begun();
+    const uint32_t pages = store_.tier->pages_begun();
     for (uint32_t page = 0; page < pages; ++page) {
       std::optional<EpochTable::Guard> reader;
-      slots += heat_.tier->SlotsOf(page, &reader).slots;
+      slots += store_.tier->SlotsOf(page, &reader).slots;
     }
     if (slots <= rows_max()) return 1;
     std::array<uint64_t, kHeatBits + 1> rows = {};  // by bits of their heat
-    HeatsInMemory(heat_, now_).Walk([&](const HeatOfRow& row) {
+    HeatsInMemory(store_, now_).Walk([&](const HeatOfRow& row) {
       ++rows[std::bit_width(row.heat)];
       return true;
     });
@@ -155,7 +160,7 @@ class HeatWriter {
   }
 
   Status AddSketch() {
-    const HeatSketch& sketch = *heat_.sketch;
+    const HeatSketch& sketch = *store_.heat_sketch;
     const uint64_t shard_blocks = sketch.blocks() / KeyIndex::kShardCount;
     std::array<HeatBlock, kBlocksAtOnce> copy;
     for (uint64_t first = 0; first < sketch.blocks();) {
@@ -163,7 +168,7 @@ class HeatWriter {
       const std::span blocks = std::span(copy).first(std::min(kBlocksAtOnce, shard_left));
       {
         KeyIndex::Shard* const shard =
-            heat_.index->shard(static_cast<uint32_t>(first / shard_blocks));
+            store_.index->shard(static_cast<uint32_t>(first / shard_blocks));
         ReaderMutexLock lock(&shard->mutex);
         sketch.Copy(first, now_, blocks);
       }
@@ -197,7 +202,8 @@ class HeatWriter {
 
   Directory* const directory_;
   const std::string& name_;
-  const HeatToSave heat_;
+  const StoreContext& store_;
+  const uint64_t rows_bytes_max_;
   const uint64_t now_;
   std::unique_ptr<File> file_;
   std::vector<HeatBlock> chunk_;
@@ -226,8 +232,9 @@ void VisitOne(const HeatFile& file, const HeatBlock& block, VisitHeatOfRow add,
 
 }  // namespace
 
-StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name, const HeatToSave& heat) {
-  HeatWriter writer(directory, name, heat);
+StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name,
+                            const StoreContext& store, uint64_t rows_bytes_max) {
+  HeatWriter writer(directory, name, store, rows_bytes_max);
   StatusOr<HeatFile> saved = writer.Run();
   if (!saved.ok() && writer.made()) directory->Remove(name).IgnoreError();
   return saved;

@@ -15,27 +15,19 @@
 #include "base/status_or.h"
 #include "store/checkpoint/manifest.h"
 #include "store/placement/row_mover.h"
+#include "store/table/store_context.h"
 
 namespace embank {
 
-// The parts whose heat is saved; all of them outlive the call.
-struct HeatToSave {
-  KeyIndex* index;
-  const DramTier* tier;
-  const TableDirectory* tables;
-  const HeatClock* clock;
-  const HeatSketch* sketch;
-  uint64_t rows_bytes_max;  // bytes of the list of rows in memory: five rows in 64 bytes
-};
-
-// Writes the file and syncs it, but not its name; it replaces a file of that name. Makes no file if
-// there is no heat to keep. Reads rows in memory without locks, in the order of memory, and the
-// sketch under shared locks of shards, 64 blocks at a time. So the heat of a row that travels
-// meanwhile may be missing. If rows in memory are more than the file holds, it keeps the hottest
-// ones. Needs 1 MiB of memory.
-// The statuses of files: there is no file.
-// Throws std::bad_alloc, and may leave a file then.
-StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name, const HeatToSave& heat);
+// Writes the heat of the rows of a store to a file and syncs it, but not its name; it replaces a
+// file of that name. Makes no file if there is no heat to keep. Reads rows in memory without locks,
+// in the order of memory, and the sketch under shared locks of shards, 64 blocks at a time. So the
+// heat of a row that travels meanwhile may be missing. If rows in memory are more than the file
+// holds, it keeps the hottest ones. `rows_bytes_max`: bytes of the list of rows in memory, five of
+// which take 64 bytes. Needs 1 MiB of memory. The statuses of files: there is no file. Throws
+// std::bad_alloc, and may leave a file then.
+StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name,
+                            const StoreContext& store, uint64_t rows_bytes_max);
 
 // Calls add(hash, heat) for each row, and add_block(number, block) for each block of a file.
 // kDataLoss: it is not the file that the manifest names; only the end tells. The statuses of files.

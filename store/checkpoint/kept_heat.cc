@@ -10,9 +10,9 @@ namespace embank {
 
 void KeptHeat::Save(Manifest* manifest) {
   EMBANK_CHECK(manifest->heat.bytes == 0);
-  directory_->NoteHeat(manifest->checkpoint, heat_.sketch->bytes() + heat_.rows_bytes_max);
+  directory_->NoteHeat(manifest->checkpoint, store_.heat_sketch->bytes() + rows_bytes_max_);
   if (Reserve(/*must=*/false)) Write(manifest);
-  EMBANK_CHECK(manifest->heat.bytes <= heat_.sketch->bytes() + heat_.rows_bytes_max);
+  EMBANK_CHECK(manifest->heat.bytes <= store_.heat_sketch->bytes() + rows_bytes_max_);
   directory_->NoteHeat(manifest->checkpoint, manifest->heat.bytes);
   Reserve(/*must=*/true);
 }
@@ -33,7 +33,7 @@ bool KeptHeat::Reserve(bool must) {
 
 void KeptHeat::Write(Manifest* manifest) {
   const StatusOr<HeatFile> saved =
-      SaveHeat(directory_->files(), HeatName(manifest->checkpoint), heat_);
+      SaveHeat(directory_->files(), HeatName(manifest->checkpoint), store_, rows_bytes_max_);
   if (saved.ok()) {
     manifest->heat = *saved;
     return;

@@ -16,10 +16,14 @@ namespace embank {
 // space, or cannot be written, it is left out.
 class KeptHeat {
  public:
-  // The parts outlive it.
-  KeptHeat(const HeatToSave& heat, CheckpointDirectory* directory, CheckpointSpace* space,
-           const Catalog* catalog)
-      : heat_(heat), directory_(directory), space_(space), catalog_(catalog) {}
+  // All of them outlive it. `rows_bytes_max`: as SaveHeat.
+  KeptHeat(const StoreContext& store, uint64_t rows_bytes_max, CheckpointDirectory* directory,
+           CheckpointSpace* space, const Catalog* catalog)
+      : store_(store),
+        rows_bytes_max_(rows_bytes_max),
+        directory_(directory),
+        space_(space),
+        catalog_(catalog) {}
   KeptHeat(const KeptHeat&) = delete;
   KeptHeat& operator=(const KeptHeat&) = delete;
 
@@ -34,7 +38,8 @@ class KeptHeat {
   bool Reserve(bool must);
   void Write(Manifest* manifest);
 
-  const HeatToSave heat_;
+  const StoreContext& store_;
+  const uint64_t rows_bytes_max_;
   CheckpointDirectory* const directory_;
   CheckpointSpace* const space_;
   const Catalog* const catalog_;

@@ -24,24 +24,24 @@ Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
   });
 }
 
-Status RecoverTables(const RecoveryParts& parts, const Manifest& manifest) {
-  MutexLock lock(parts.catalog->mutex());
+Status RecoverTables(Catalog* catalog, const Manifest& manifest) {
+  MutexLock lock(catalog->mutex());
   for (const RowClass& row_class : manifest.row_classes) {
-    EMBANK_RETURN_IF_ERROR(parts.catalog->AddRowClass(row_class));
+    EMBANK_RETURN_IF_ERROR(catalog->AddRowClass(row_class));
   }
   for (const ManifestTable& table : manifest.tables) {
     EMBANK_RETURN_IF_ERROR(
-        parts.catalog->Add(table.id, table.name, table.options, table.gradient_calls).status());
+        catalog->Add(table.id, table.name, table.options, table.gradient_calls).status());
   }
   return OkStatus();
 }
 
-Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint32_t checkpoint) {
+Status RecoverSegment(const StoreContext& store, const SegmentRows& rows, uint32_t checkpoint) {
   Status status;
   std::map<Table*, int64_t> counts;
   const auto insert = [&](Location location, TableId owner, Key key) {
     EMBANK_CHECK(location.tier() == rows.tier);
-    Table* const table = parts.tables->Get(owner);
+    Table* const table = store.tables->Get(owner);
     const bool is_owner = table != nullptr && table->slot_class() == rows.header.row_class;
     if (!is_owner && status.ok()) {
       status = DataLossError(StrCat(SegmentName(rows.header.segment_id), ": a row of table ", owner,
@@ -49,16 +49,16 @@ Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint3
     }
     if (!status.ok()) return;
     const KeyHash hash = table->HashOf(key);
-    KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(hash));
+    KeyIndex::Shard* const shard = store.index->shard(KeyIndex::ShardOf(hash));
     MutexLock lock(&shard->mutex);
-    status = parts.index->capacity()->ReserveOne(shard, hash);
-    if (!status.ok()) status = NoPlace(rows.header.segment_id, parts.options->dram_bytes);
+    status = store.index->capacity()->ReserveOne(shard, hash);
+    if (!status.ok()) status = NoPlace(rows.header.segment_id, store.options->dram_bytes);
     if (!status.ok()) return;
-    parts.index->Insert(shard, hash, location);
+    store.index->Insert(shard, hash, location);
     ++counts[table];
   };
   const LogOwners::Visit visit = insert;
-  RowLog* const log = parts.logs->OfTier(rows.tier);
+  RowLog* const log = store.logs->OfTier(rows.tier);
   if (log == nullptr) return OkStatus();  // it has no row
   const Status adopted = log->recovery().Adopt(rows, checkpoint, &visit);
   for (const auto& [table, count] : counts) {
@@ -71,29 +71,29 @@ Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint3
 
 // Rows come in the order of their hashes: in the order of the log, a growing index would find some
 // places full.
-Status ReservePlaces(const RecoveryParts& parts, const Manifest& manifest) {
+Status ReservePlaces(const StoreContext& store, const Manifest& manifest) {
   uint64_t rows = 0;
   for (const SegmentRows& segment : manifest.segments) {
     for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
   }
-  if (parts.index->capacity()->ReserveRows(rows).ok()) return OkStatus();
+  if (store.index->capacity()->ReserveRows(rows).ok()) return OkStatus();
   return ResourceExhaustedError(
-      StrCat("dram_bytes is ", parts.options->dram_bytes, "; the index of the ", rows, " rows of ",
-             parts.options->path, " needs ", IndexBytesMax(rows), " bytes"));
+      StrCat("dram_bytes is ", store.options->dram_bytes, "; the index of the ", rows, " rows of ",
+             store.options->path, " needs ", IndexBytesMax(rows), " bytes"));
 }
 
-Status RecoverRows(const RecoveryParts& parts, const Manifest& manifest) {
-  EMBANK_RETURN_IF_ERROR(ReservePlaces(parts, manifest));
+Status RecoverRows(const StoreContext& store, const Manifest& manifest) {
+  EMBANK_RETURN_IF_ERROR(ReservePlaces(store, manifest));
   Mutex mutex;
   Status status;
-  parts.executor->ParallelFor(static_cast<uint32_t>(manifest.segments.size()), [&](uint32_t i) {
+  store.executor->ParallelFor(static_cast<uint32_t>(manifest.segments.size()), [&](uint32_t i) {
     {
       MutexLock lock(&mutex);
       if (!status.ok()) return;
     }
     Status recovered;
     try {
-      recovered = RecoverSegment(parts, manifest.segments[i], manifest.checkpoint);
+      recovered = RecoverSegment(store, manifest.segments[i], manifest.checkpoint);
     } catch (const std::bad_alloc&) {
       recovered = NoMemory();
     }
@@ -105,9 +105,9 @@ Status RecoverRows(const RecoveryParts& parts, const Manifest& manifest) {
 }
 
 // Adds the other ways to the rows to the message of a kDataLoss.
-Status WithOtherWays(Status recovered, const RecoveryParts& parts, std::span<const Manifest> kept) {
+Status WithOtherWays(Status recovered, const StoreContext& store, std::span<const Manifest> kept) {
   if (!IsDataLoss(recovered)) return recovered;
-  const bool has_other = kept.size() > 1 && !parts.options->previous;
+  const bool has_other = kept.size() > 1 && !store.options->previous;
   return DataLossError(StrCat(recovered.message(),
                               has_other ? StrCat("; checkpoint ", kept.back().checkpoint,
                                                  " can be opened as the previous one")
@@ -116,10 +116,10 @@ Status WithOtherWays(Status recovered, const RecoveryParts& parts, std::span<con
 }
 
 // Heat costs no row.
-void RecoverHeat(const RecoveryParts& parts, const Manifest& manifest) {
+void RecoverHeat(const StoreContext& store, Directory* files, const Manifest& manifest) {
   if (manifest.heat.bytes == 0) return;
   const Status loaded =
-      LoadHeat(parts.files, HeatName(manifest.checkpoint), manifest.heat, parts.heat_sketch);
+      LoadHeat(files, HeatName(manifest.checkpoint), manifest.heat, store.heat_sketch);
   if (loaded.ok()) return;
   Log(LogLevel::kWarning,
       StrCat("what heat rows gained since they were written is lost: ", loaded.ToString()));
@@ -147,14 +147,15 @@ void AdoptSegments(RowLogs* logs, const Manifest& manifest) {
 
 }  // namespace
 
-Status Recover(const RecoveryParts& parts, const OpenedManifests& manifests) {
+Status Recover(const StoreContext& store, Directory* files, Catalog* catalog,
+               const OpenedManifests& manifests) {
   const Manifest& opened = manifests.opened();
-  EMBANK_RETURN_IF_ERROR(RecoverTables(parts, opened));
-  EMBANK_RETURN_IF_ERROR(WithOtherWays(RecoverRows(parts, opened), parts, manifests.kept()));
-  RecoverHeat(parts, opened);
+  EMBANK_RETURN_IF_ERROR(RecoverTables(catalog, opened));
+  EMBANK_RETURN_IF_ERROR(WithOtherWays(RecoverRows(store, opened), store, manifests.kept()));
+  RecoverHeat(store, files, opened);
   // A read-only store needs no space.
-  if (parts.options->read_only) return OkStatus();
-  for (const Manifest& other : manifests.kept().subspan(1)) AdoptSegments(parts.logs, other);
+  if (store.options->read_only) return OkStatus();
+  for (const Manifest& other : manifests.kept().subspan(1)) AdoptSegments(store.logs, other);
   return OkStatus();
 }
 

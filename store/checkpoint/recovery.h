@@ -13,30 +13,20 @@
 #include "store/checkpoint/opened_manifests.h"
 #include "store/index/key_index.h"
 #include "store/placement/heat_sketch.h"
+#include "store/table/store_context.h"
 #include "store/table/table_directory.h"
 #include "tiers/logs/row_logs.h"
 
 namespace embank {
 
-// The parts that recovery fills; all of them are empty, and outlive the call.
-struct RecoveryParts {
-  const StoreOptions* options;
-  Directory* files;
-  Executor* executor;
-  KeyIndex* index;
-  RowLogs* logs;
-  const TableDirectory* tables;
-  HeatSketch* heat_sketch;
-  Catalog* catalog;
-};
-
 // Recovers the opened checkpoint, before the first batch. The log also takes over the segments of
-// the other kept checkpoint, unless the store is read-only. After an error the parts cannot be
-// used. Throws std::bad_alloc.
-// kResourceExhausted: dram_bytes has no memory for tables or index.
-// kDataLoss: a segment is damaged; the message names a checkpoint that can be opened instead.
-// The statuses of files.
-Status Recover(const RecoveryParts& parts, const OpenedManifests& manifests);
+// the other kept checkpoint, unless the store is read-only. The catalog, the index and the logs of
+// the store are empty, and cannot be used after an error. `files`: of the directory. Throws
+// std::bad_alloc. kResourceExhausted: dram_bytes has no memory for tables or index. kDataLoss: a
+// segment is damaged; the message names a checkpoint that can be opened instead. The statuses of
+// files.
+Status Recover(const StoreContext& store, Directory* files, Catalog* catalog,
+               const OpenedManifests& manifests);
 
 }  // namespace embank
 

@@ -12,7 +12,7 @@ Status BatchPiece::Allocate(Table* table, size_t keys_max) {
   EMBANK_RETURN_IF_ERROR(numbers_.Allocate(keys_max));
   EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(keys_max));
   EMBANK_RETURN_IF_ERROR(plan_.Allocate(keys_max, table->mover()->InLogMax(keys_max)));
-  return payloads_.Allocate(table->parts().payloads, keys_max);
+  return payloads_.Allocate(table->store().payloads, keys_max);
 }
 
 void BatchPiece::Clear() {

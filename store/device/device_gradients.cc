@@ -36,7 +36,7 @@ class DeviceGradients {
       : batch_(*batch),
         scope_(*scope),
         table_(batch->table()),
-        memory_(table_.parts().payloads->memory()),
+        memory_(table_.store().payloads->memory()),
         call_{.rule = table_.rule()},
         dim_(table_.layout().dim),
         gradients_(gradients) {}
@@ -84,7 +84,7 @@ Status DeviceGradients::Allocate() {
   const size_t keys = batch_.keys().size();
   const size_t piece_keys = std::min(scope_.PieceKeysMax(), GradientSums::KeysMax(memory_, dim_));
   EMBANK_RETURN_IF_ERROR(unique_.Allocate(keys));
-  EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table_.parts().payloads, keys));
+  EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table_.store().payloads, keys));
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys));
   EMBANK_RETURN_IF_ERROR(piece_unique_.Allocate(piece_keys));
   EMBANK_RETURN_IF_ERROR(long_sum_.Allocate(dim_));
@@ -127,7 +127,7 @@ void DeviceGradients::NoteGroup(const ShardGroup& group) {
   const auto note = [&](size_t i, KeyHash hash, const Match& guess) {
     const KeyAt key = {group.shard->number, firsts[i]};
     const RowId id = table_.IdOf(batch_.keys()[group.positions[key.first]], hash);
-    const Match match = table_.parts().index->Confirm(guess, id);
+    const Match match = table_.store().index->Confirm(guess, id);
     if (match.any() && match.location().HasDevicePayload()) {
       const Outcome noted = NotePayload(table_, key.first, match.location(), &payloads, key.shard);
       // The others have their outcome when their steps are made.
@@ -285,13 +285,13 @@ Status DeviceGradients::StepLong(const PayloadPosition& at, GradientSums* sums) 
 Status ApplyGradientsFromDevice(Table* table, KeySpan keys, DeviceArray gradients, void* stream,
                                 OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*table));
-  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const uint64_t begin_ns = table->store().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch, WriteScope::Need::kSpace);
   DeviceGradients step(&batch, &scope, gradients);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(step.Allocate());
-  CallerStream callers(&table->parts().payloads->memory().device(), stream);
+  CallerStream callers(&table->store().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   EMBANK_RETURN_IF_ERROR(step.CheckFinite());
   scope.PromoteAll();

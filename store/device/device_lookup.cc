@@ -37,7 +37,7 @@ class DeviceLookup {
                std::span<const uint32_t> row_numbers = {})
       : batch_(*batch),
         table_(batch->table()),
-        memory_(table_.parts().payloads->memory()),
+        memory_(table_.store().payloads->memory()),
         rule_(rule),
         update_rule_(table_.rule()),
         row_bytes_(table_.layout().vector_bytes),
@@ -114,7 +114,7 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
     piece_.Add(batch_.keys()[i], static_cast<uint32_t>(i));
   }
   // The gate first: who has closed it may wait for a buffer.
-  const PayloadGuard payload_guard(table_.parts().payloads);
+  const PayloadGuard payload_guard(table_.store().payloads);
   // A row that is looked for in the log may turn out to be hot, and needs a buffer for itself.
   std::optional<RowTransfer> transfer;
   if (table_.mover()->logs().empty()) transfer.emplace(&memory_, row_bytes_);
@@ -197,7 +197,8 @@ namespace {
 
 // A read-only store creates nothing.
 MissingRule RuleOf(const Table& table, MissingRule rule) {
-  return rule == MissingRule::kCreate && table.parts().read_only ? MissingRule::kDefault : rule;
+  return rule == MissingRule::kCreate && table.store().options->read_only ? MissingRule::kDefault
+                                                                          : rule;
 }
 
 }  // namespace
@@ -232,12 +233,12 @@ const OutcomeTally& DeviceLookupBatch::tally() const { return work_->batch.tally
 Status LookupToDevice(Table* table, KeySpan keys, MissingRule rule, DeviceArray rows, void* stream,
                       OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
-  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const uint64_t begin_ns = table->store().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
   DeviceLookup lookup(&batch, RuleOf(*table, rule), rows);
   EMBANK_RETURN_IF_ERROR(lookup.Allocate(&scope));
-  CallerStream callers(&table->parts().payloads->memory().device(), stream);
+  CallerStream callers(&table->store().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   lookup.Run(&scope);
   const Status released = callers.Release();

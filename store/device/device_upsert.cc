@@ -28,7 +28,7 @@ class DeviceUpsert {
       : batch_(*batch),
         scope_(*scope),
         table_(batch->table()),
-        memory_(table_.parts().payloads->memory()),
+        memory_(table_.store().payloads->memory()),
         rule_(table_.rule()),
         row_bytes_(table_.layout().vector_bytes),
         rows_(rows) {}
@@ -69,7 +69,7 @@ Status DeviceUpsert::Allocate() {
   EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
   EMBANK_RETURN_IF_ERROR(first_payload_.Allocate(kRowBytesMax));
   EMBANK_RETURN_IF_ERROR(batch_keys_.Allocate(table_, batch_.keys()));
-  EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table_.parts().payloads, keys));
+  EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table_.store().payloads, keys));
   return cold_.Allocate(keys);
 }
 
@@ -155,13 +155,13 @@ void DeviceUpsert::WriteHot() {
 Status UpsertFromDevice(Table* table, KeySpan keys, DeviceArray rows, void* stream,
                         OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
-  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const uint64_t begin_ns = table->store().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
   DeviceUpsert upsert(&batch, &scope, rows);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(upsert.Allocate());
-  CallerStream callers(&table->parts().payloads->memory().device(), stream);
+  CallerStream callers(&table->store().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   scope.PromoteAll();
   scope.ChangeTogether(WriteScope::kAll, [&](ShardPlan* plan) { return upsert.Run(plan); });

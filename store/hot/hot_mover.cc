@@ -28,11 +28,11 @@ class ClosedGate {
   // `waiting`: called before it waits for batches inside.
   ClosedGate(
       PayloadRows* payloads, bool waits, FunctionRef<void()> waiting = [] {})
-      : gate_(payloads->gate()), clock_(*payloads->parts().clock) {
+      : gate_(payloads->gate()), clock_(*payloads->store().clock) {
     if (waits) gate_->Close([] {}, waiting);
     is_closed_ = waits || gate_->TryClose();
     if (!is_closed_) return;
-    write_guard_.emplace(payloads->parts().gate);
+    write_guard_.emplace(payloads->store().gate);
     begin_ns_ = clock_.NowNs();
   }
   ~ClosedGate() {
@@ -109,29 +109,29 @@ std::span<const PlannedRow> WithoutSize(const TableDirectory& tables,
 // forgotten for the first chunk; rows that go up free slots for the next ones.
 class HotMover::FreeSlots {
  public:
-  FreeSlots(const PayloadParts& parts, std::span<const PlannedRow> rows)
-      : parts_(parts), class_(parts.tables->Get(rows.front().table)->slot_class()) {
+  FreeSlots(const StoreContext& store, std::span<const PlannedRow> rows)
+      : store_(store), class_(store.tables->Get(rows.front().table)->slot_class()) {
     EMBANK_CHECK(rows.size() <= slots_.size());
     for (const PlannedRow& row : rows) {
       if (!TakeFor(row)) break;
     }
   }
-  ~FreeSlots() { parts_.tier->Free(class_, std::span(slots_).subspan(next_, count_ - next_)); }
+  ~FreeSlots() { store_.tier->Free(class_, std::span(slots_).subspan(next_, count_ - next_)); }
   FreeSlots(const FreeSlots&) = delete;
   FreeSlots& operator=(const FreeSlots&) = delete;
 
   // Lets batches have the slots that are left, and the pages that these are in: one that the mover
   // waits for may have to empty pages.
   void ReturnAll() {
-    if (parts_.pages == nullptr) return;
+    if (store_.pages == nullptr) return;
     given_back_ = count_ - next_;
-    parts_.tier->Free(class_, std::span(slots_).subspan(next_, given_back_));
+    store_.tier->Free(class_, std::span(slots_).subspan(next_, given_back_));
     count_ = next_;
   }
   // Takes as many again, if they are free.
   void TakeAgain() {
     const auto slots = std::span(slots_).subspan(next_, std::exchange(given_back_, 0));
-    count_ += parts_.tier->Allocate(class_, slots);
+    count_ += store_.tier->Allocate(class_, slots);
   }
 
   bool empty() const { return next_ == count_; }
@@ -142,9 +142,9 @@ class HotMover::FreeSlots {
 
  private:
   bool TakeFor(const PlannedRow& row) {
-    const Table& table = *parts_.tables->Get(row.table);
+    const Table& table = *store_.tables->Get(row.table);
     const std::span<Location> slot(&slots_[count_], 1);
-    KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(table.HashOf(row.key)));
+    KeyIndex::Shard* const shard = store_.index->shard(KeyIndex::ShardOf(table.HashOf(row.key)));
     MutexLock lock(&shard->mutex);
     size_t taken = table.mover()->eviction().TakeSlots(shard, slot);
     if (taken == 0) taken = ForgetFor(table, shard, slot.data());
@@ -161,7 +161,7 @@ class HotMover::FreeSlots {
     return 1;
   }
 
-  const PayloadParts& parts_;
+  const StoreContext& store_;
   const SlotClass class_;
   size_t forgotten_ = 0;
   size_t next_ = 0;
@@ -174,7 +174,7 @@ class HotMover::FreeSlots {
 // of DRAM, one that goes down a slot of device memory. Where both are full, rows of one size change
 // places.
 Status HotMover::Move(HotPlan* plan) {
-  const TableDirectory& tables = *payloads_.parts().tables;
+  const TableDirectory& tables = *payloads_.store().tables;
   SortBySize(tables, &plan->leavers);
   SortBySize(tables, &plan->arrivals);
   std::span<const PlannedRow> down(plan->leavers);
@@ -242,19 +242,19 @@ Status HotMover::WaitForDevice() {
 }
 
 StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
-  const PayloadParts& parts = payloads_.parts();
-  const Table& first = *parts.tables->Get(rows.front().table);
+  const StoreContext& store = payloads_.store();
+  const Table& first = *store.tables->Get(rows.front().table);
   StagedRows staged(&payloads_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
-  rows = OneSize(*parts.tables, rows, std::min(kChunkRows, staged.rows_max()));
+  rows = OneSize(*store.tables, rows, std::min(kChunkRows, staged.rows_max()));
   std::array<uint32_t, kChunkRows> chosen;
-  FreeSlots slots(parts, rows);
+  FreeSlots slots(store, rows);
   EMBANK_RETURN_IF_ERROR(WaitForDevice());
   const ClosedGate closed(&payloads_, /*waits=*/true, [&] { slots.ReturnAll(); });
   slots.TakeAgain();
   EMBANK_RETURN_IF_ERROR(Gather(rows, &staged, chosen));
   for (size_t i = 0; i < staged.size(); ++i) {
     const PlannedRow& row = rows[chosen[i]];
-    const Table& table = *parts.tables->Get(row.table);
+    const Table& table = *store.tables->Get(row.table);
     const RowId id = table.IdOf(row.key, table.HashOf(row.key));
     if (i > 0 && i % kRowsPerLook == 0 && closed.IsLong()) return size_t{chosen[i]};
     if (!LowerOne(table, id, row.location, staged.Row(i), &slots)) return size_t{chosen[i]};
@@ -264,14 +264,14 @@ StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
 
 Status HotMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
                         std::span<uint32_t> chosen) {
-  const PayloadParts& parts = payloads_.parts();
+  const StoreContext& store = payloads_.store();
   EMBANK_CHECK(rows.size() <= chosen.size() && staged->size() == 0);
   for (uint32_t i = 0; i < rows.size(); ++i) {
-    const Table& table = *parts.tables->Get(rows[i].table);
+    const Table& table = *store.tables->Get(rows[i].table);
     const RowId id = table.IdOf(rows[i].key, table.HashOf(rows[i].key));
-    KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(id.hash));
+    KeyIndex::Shard* const shard = store.index->shard(KeyIndex::ShardOf(id.hash));
     MutexLock lock(&shard->mutex);
-    if (!parts.index->MatchAt(shard, id, rows[i].location).any()) continue;
+    if (!store.index->MatchAt(shard, id, rows[i].location).any()) continue;
     chosen[staged->size()] = i;
     staged->Add(payloads_.PayloadOf(rows[i].location));
   }
@@ -284,7 +284,7 @@ Status HotMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
 // False: nothing has space for it.
 bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
                         const std::byte* payload, FreeSlots* slots) {
-  KeyIndex* const index = payloads_.parts().index;
+  KeyIndex* const index = payloads_.store().index;
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
   const Match match = index->MatchAt(shard, id, from);
@@ -315,9 +315,9 @@ void HotMover::CountLowered(bool is_dirty) {
 void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
                       const Match& match, const std::byte* payload, Location slot) {
   EMBANK_CHECK(slot.IsInDram() && match.location().HasDevicePayload());
-  const PayloadParts& parts = payloads_.parts();
-  const auto* const from = reinterpret_cast<const RowHeader*>(parts.tier->Row(match.location()));
-  auto* const to = reinterpret_cast<RowHeader*>(parts.tier->Row(slot));
+  const StoreContext& store = payloads_.store();
+  const auto* const from = reinterpret_cast<const RowHeader*>(store.tier->Row(match.location()));
+  auto* const to = reinterpret_cast<RowHeader*>(store.tier->Row(slot));
   if (!Seeded(SeededBug::kNoWriteBack)) {
     const uint32_t identity = BeginRowWrite(to);
     CopyToRow(payload, PayloadBytesOf(table), reinterpret_cast<std::byte*>(to + 1));
@@ -325,7 +325,7 @@ void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& i
   }
   WriteHeader(to, id.key, LoadMark(from).usage, id.table);
   table.mover()->rows().OnInsert(shard, slot, &payloads_.NoteOf(match.location()));
-  parts.index->Move(shard, id.hash, match, slot);
+  store.index->Move(shard, id.hash, match, slot);
 }
 
 bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id,
@@ -338,26 +338,26 @@ bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id
   }
   if (!logged_at.ok()) return false;
   EMBANK_CHECK(logged_at->IsInLog());
-  payloads_.parts().index->Move(shard, id.hash, match, *logged_at);
+  payloads_.store().index->Move(shard, id.hash, match, *logged_at);
   mover->rows().CountInLog(table, logged_at->tier(), 1);
   KeepHeat(mover->rows(), id.hash, from);
   return true;
 }
 
 StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse gate_use) {
-  const PayloadParts& parts = payloads_.parts();
-  const Table& first = *parts.tables->Get(rows.front().table);
+  const StoreContext& store = payloads_.store();
+  const Table& first = *store.tables->Get(rows.front().table);
   if (payloads_.memory().slots().FreeSlots(PayloadBytesOf(first)) == 0) return 0;
   if (gate_use == GateUse::kWait) EMBANK_RETURN_IF_ERROR(WaitForDevice());
   StagedRows staged(&payloads_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
-  rows = OneSize(*parts.tables, rows, std::min(kChunkRows, staged.rows_max()));
+  rows = OneSize(*store.tables, rows, std::min(kChunkRows, staged.rows_max()));
   std::array<Location, kChunkRows> memory;
   const std::span<Location> headers = std::span(memory).first(rows.size());
-  size_t header_count = parts.tier->Allocate(kHeaderClass, headers);
+  size_t header_count = store.tier->Allocate(kHeaderClass, headers);
   // Other rows leave DRAM for a page of headers. Memory of the budget would not do: the index and
   // the log come first there, and may want more than there is for as long as the store lives.
-  if (header_count == 0 && parts.pages != nullptr && parts.pages->GivePage(kHeaderClass)) {
-    header_count = parts.tier->Allocate(kHeaderClass, headers);
+  if (header_count == 0 && store.pages != nullptr && store.pages->GivePage(kHeaderClass)) {
+    header_count = store.tier->Allocate(kHeaderClass, headers);
   }
   EMBANK_CHECK(header_count <= headers.size());
   size_t used = 0;
@@ -367,7 +367,7 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
     if (!closed.is_closed()) done = kGateInUse;
     for (; closed.is_closed() && done < rows.size() && used < header_count; ++done) {
       if (done > 0 && done % kRowsPerLook == 0 && closed.IsLong()) break;
-      const Table& table = *parts.tables->Get(rows[done].table);
+      const Table& table = *store.tables->Get(rows[done].table);
       const RowId id = table.IdOf(rows[done].key, table.HashOf(rows[done].key));
       const Raised raised = RaiseOne(table, id, rows[done].location, headers[used], &staged);
       if (raised == Raised::kNoSpace) break;
@@ -376,7 +376,7 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
     EMBANK_CHECK(staged.size() == used);
     if (staged.size() > 0) staged.Scatter(0);
   }
-  parts.tier->Free(kHeaderClass, headers.subspan(used, header_count - used));
+  store.tier->Free(kHeaderClass, headers.subspan(used, header_count - used));
   payloads_.counters().arrived_rows.fetch_add(used, std::memory_order_relaxed);
   EMBANK_RETURN_IF_ERROR(staged.Wait());
   return done;
@@ -386,10 +386,10 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
 // the gate is open again, which is behind the copy.
 HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Location from,
                                     Location header, StagedRows* staged) {
-  const PayloadParts& parts = payloads_.parts();
-  KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(id.hash));
+  const StoreContext& store = payloads_.store();
+  KeyIndex::Shard* const shard = store.index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
-  const Match match = parts.index->MatchAt(shard, id, from);
+  const Match match = store.index->MatchAt(shard, id, from);
   if (!match.any() || !from.IsInDram()) return Raised::kGone;
   RowMover* const mover = table.mover();
   if (mover->rows().IsFlushPending(from)) {
@@ -399,27 +399,27 @@ HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Locatio
   }
   const Location to = payloads_.TakeSlot(table, header);
   if (to == kNoLocation) return Raised::kNoSpace;
-  auto* const old_header = reinterpret_cast<RowHeader*>(parts.tier->Row(from));
-  WriteHeader(reinterpret_cast<RowHeader*>(parts.tier->Row(to)), id.key, LoadMark(old_header).usage,
+  auto* const old_header = reinterpret_cast<RowHeader*>(store.tier->Row(from));
+  WriteHeader(reinterpret_cast<RowHeader*>(store.tier->Row(to)), id.key, LoadMark(old_header).usage,
               id.table);
   CopyFromRow(reinterpret_cast<const std::byte*>(old_header + 1), PayloadBytesOf(table),
               staged->Add(payloads_.PayloadOf(to)));
   mover->rows().OnRaise(shard, from, to);
-  parts.index->Move(shard, id.hash, match, to);
+  store.index->Move(shard, id.hash, match, to);
   RetireRow(old_header);
-  parts.tier->Free(table.slot_class(), {&from, 1});
+  store.tier->Free(table.slot_class(), {&from, 1});
   return Raised::kYes;
 }
 
 StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
                                               std::span<const PlannedRow> up) {
-  const PayloadParts& parts = payloads_.parts();
-  const Table& first = *parts.tables->Get(down.front().table);
-  EMBANK_CHECK(HaveOneSize(first, *parts.tables->Get(up.front().table)));
+  const StoreContext& store = payloads_.store();
+  const Table& first = *store.tables->Get(down.front().table);
+  EMBANK_CHECK(HaveOneSize(first, *store.tables->Get(up.front().table)));
   EMBANK_RETURN_IF_ERROR(WaitForDevice());
   StagedRows staged(&payloads_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
-  up = OneSize(*parts.tables, up, std::min(kChunkRows, staged.rows_max()));
-  down = OneSize(*parts.tables, down, up.size());
+  up = OneSize(*store.tables, up, std::min(kChunkRows, staged.rows_max()));
+  down = OneSize(*store.tables, down, up.size());
   std::array<uint32_t, kChunkRows> chosen;
   Dealt dealt;
   {
@@ -446,9 +446,9 @@ StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
 // It does not wait for the lock of a second shard: two threads might wait for each other.
 HotMover::Swapped HotMover::SwapOne(const PlannedRow& down, const PlannedRow& up,
                                     std::byte* payload) {
-  const PayloadParts& parts = payloads_.parts();
+  const StoreContext& store = payloads_.store();
   const auto shard_of = [&](const PlannedRow& row) {
-    return parts.index->shard(KeyIndex::ShardOf(parts.tables->Get(row.table)->HashOf(row.key)));
+    return store.index->shard(KeyIndex::ShardOf(store.tables->Get(row.table)->HashOf(row.key)));
   };
   KeyIndex::Shard* const down_shard = shard_of(down);
   KeyIndex::Shard* const up_shard = shard_of(up);
@@ -468,14 +468,14 @@ HotMover::Swapped HotMover::SwapOne(const PlannedRow& down, const PlannedRow& up
 HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex::Shard* up_shard,
                                            const PlannedRow& down, const PlannedRow& up,
                                            std::byte* payload) {
-  const PayloadParts& parts = payloads_.parts();
-  const Table& down_table = *parts.tables->Get(down.table);
-  const Table& up_table = *parts.tables->Get(up.table);
+  const StoreContext& store = payloads_.store();
+  const Table& down_table = *store.tables->Get(down.table);
+  const Table& up_table = *store.tables->Get(up.table);
   const RowId down_id = down_table.IdOf(down.key, down_table.HashOf(down.key));
   const RowId up_id = up_table.IdOf(up.key, up_table.HashOf(up.key));
-  const Match down_match = parts.index->MatchAt(down_shard, down_id, down.location);
+  const Match down_match = store.index->MatchAt(down_shard, down_id, down.location);
   if (!down_match.any()) return Swapped::kDownIsGone;
-  const Match up_match = parts.index->MatchAt(up_shard, up_id, up.location);
+  const Match up_match = store.index->MatchAt(up_shard, up_id, up.location);
   if (!up_match.any() || !up.location.IsInDram()) return Swapped::kUpIsGone;
   ClassRows& rows = down_table.mover()->rows();
   if (rows.IsFlushPending(down.location)) {
@@ -486,8 +486,8 @@ HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex
     const RowInSlot row = {up_id, up.location};
     if (!rows.FlushPending(up_shard, {&row, 1}).ok()) return Swapped::kStays;
   }
-  auto* const hot_header = reinterpret_cast<RowHeader*>(parts.tier->Row(down.location));
-  auto* const slot_header = reinterpret_cast<RowHeader*>(parts.tier->Row(up.location));
+  auto* const hot_header = reinterpret_cast<RowHeader*>(store.tier->Row(down.location));
+  auto* const slot_header = reinterpret_cast<RowHeader*>(store.tier->Row(up.location));
   const uint32_t down_usage = LoadMark(hot_header).usage;
   const uint32_t up_usage = LoadMark(slot_header).usage;
   const SlotNote down_note = payloads_.NoteOf(down.location);
@@ -500,8 +500,8 @@ HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex
   WriteHeader(hot_header, up_id.key, up_usage, up_id.table);
   WriteHeader(slot_header, down_id.key, down_usage, down_id.table);
   rows.OnInsert(down_shard, up.location, &down_note);
-  parts.index->Move(up_shard, up_id.hash, up_match, down.location);
-  parts.index->Move(down_shard, down_id.hash, down_match, up.location);
+  store.index->Move(up_shard, up_id.hash, up_match, down.location);
+  store.index->Move(down_shard, down_id.hash, down_match, up.location);
   CountLowered(down_note.IsDirty());
   return Swapped::kYes;
 }

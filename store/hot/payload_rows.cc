@@ -27,10 +27,10 @@ void ResetNote(SlotNote* note) {
 
 }  // namespace
 
-PayloadRows::PayloadRows(const PayloadParts& parts, std::unique_ptr<PayloadMemory> memory)
-    : parts_(parts),
+PayloadRows::PayloadRows(const StoreContext& store, std::unique_ptr<PayloadMemory> memory)
+    : store_(store),
       memory_(std::move(memory)),
-      notes_(*parts.tier, DramTier::kHeaderSlotBytes),
+      notes_(*store.tier, DramTier::kHeaderSlotBytes),
       gate_(kLooksMax) {}
 
 Location PayloadRows::TakeSlot(const Table& table, Location header) {
@@ -54,11 +54,11 @@ void PayloadRows::Replace(const Table& former, const Table& table, Location loca
 
 void PayloadRows::Free(const Table& table, Location location) {
   EMBANK_CHECK(location.HasDevicePayload());
-  RetireRow(reinterpret_cast<RowHeader*>(parts_.tier->Row(location)));
+  RetireRow(reinterpret_cast<RowHeader*>(store_.tier->Row(location)));
   memory_->slots().Free(PayloadOf(location));
   const Location slot = DramSlotOf(location);
   notes_.MarkClean(notes_.NumberOf(slot));
-  parts_.tier->Free(kHeaderClass, {&slot, 1});
+  store_.tier->Free(kHeaderClass, {&slot, 1});
   table.AddRowsIn(Tier::kHbm, -1);
 }
 
@@ -66,7 +66,7 @@ Status PayloadRows::FlushSlots(std::span<const Location> headers, std::atomic<ui
   EMBANK_CHECK(headers.size() <= kSlotsAtOnce);
   std::array<RowInSlot, kSlotsAtOnce> rows;
   size_t count = 0;
-  ForEachOf(*parts_.tier, *parts_.tables, kHeaderClass, headers, [&](const SeenSlot& seen) {
+  ForEachOf(*store_.tier, *store_.tables, kHeaderClass, headers, [&](const SeenSlot& seen) {
     const Key key = LoadKey(seen.header);
     rows[count++] = {seen.table->IdOf(key, seen.table->HashOf(key)), seen.location};
   });
@@ -85,18 +85,18 @@ Status PayloadRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>
   size_t next = 0;
   while (next < rows.size()) {
     // A chunk has payloads of one size.
-    const Table& first = *parts_.tables->Get(rows[next].id.table);
+    const Table& first = *store_.tables->Get(rows[next].id.table);
     StagedRows staged(memory_.get(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
     const size_t begin = next;
     std::array<uint32_t, kSlotsAtOnce> chosen;
     for (; next < rows.size() && !staged.is_full() && staged.size() < chosen.size(); ++next) {
       const RowInSlot& row = rows[next];
-      const Table& table = *parts_.tables->Get(row.id.table);
+      const Table& table = *store_.tables->Get(row.id.table);
       if (!HaveOneSize(table, first)) break;
-      KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(row.id.hash));
+      KeyIndex::Shard* const shard = store_.index->shard(KeyIndex::ShardOf(row.id.hash));
       MutexLock lock(&shard->mutex);
       ClassRows& class_rows = table.mover()->rows();
-      if (!parts_.index->MatchAt(shard, row.id, row.slot).any()) continue;
+      if (!store_.index->MatchAt(shard, row.id, row.slot).any()) continue;
       if (!class_rows.IsFlushPending(row.slot)) continue;
       chosen[staged.size()] = static_cast<uint32_t>(next - begin);
       staged.Add(PayloadOf(row.slot));
@@ -107,10 +107,10 @@ Status PayloadRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>
     EMBANK_RETURN_IF_ERROR(staged.Wait());
     for (size_t i = 0; i < staged.size(); ++i) {
       const RowInSlot& row = rows[begin + chosen[i]];
-      KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(row.id.hash));
+      KeyIndex::Shard* const shard = store_.index->shard(KeyIndex::ShardOf(row.id.hash));
       MutexLock lock(&shard->mutex);
       ClassRows& class_rows = first.mover()->rows();
-      if (!parts_.index->MatchAt(shard, row.id, row.slot).any()) continue;
+      if (!store_.index->MatchAt(shard, row.id, row.slot).any()) continue;
       if (!class_rows.IsFlushPending(row.slot)) continue;
       EMBANK_RETURN_IF_ERROR(class_rows.FlushPending(
           row.slot, std::span<const std::byte>(staged.Row(i), LoggedPayloadBytesOf(first))));
@@ -121,9 +121,9 @@ Status PayloadRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>
 }
 
 void PayloadGuard::Enter(PayloadRows* payloads) {
-  const uint64_t begin_ns = payloads->parts().clock->NowNs();
+  const uint64_t begin_ns = payloads->store().clock->NowNs();
   payloads->gate()->Enter(&inside_);
-  const uint64_t waited_ns = payloads->parts().clock->NowNs() - begin_ns;
+  const uint64_t waited_ns = payloads->store().clock->NowNs() - begin_ns;
   payloads->counters().wait_ns.fetch_add(waited_ns, std::memory_order_relaxed);
   std::atomic<uint64_t>& longest = payloads->counters().longest_wait_ns;
   uint64_t seen = longest.load(std::memory_order_relaxed);

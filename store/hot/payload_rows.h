@@ -26,22 +26,12 @@
 #include "store/index/key_index.h"
 #include "store/placement/class_rows.h"
 #include "store/placement/page_mover.h"
+#include "store/table/store_context.h"
 #include "store/table/table.h"
 #include "store/table/table_directory.h"
 #include "tiers/dram/slot_notes.h"
 
 namespace embank {
-
-// The parts that hot rows are connected to; all of them outlive them.
-struct PayloadParts {
-  DramTier* tier;
-  KeyIndex* index;
-  const TableDirectory* tables;
-  EpochTable* epochs;
-  BatchGate* gate;
-  PageMover* pages;  // nullptr: there is no log, or no limit of memory
-  const Clock* clock;
-};
 
 // Counts; each is monotonic.
 struct PayloadCounters {
@@ -70,11 +60,11 @@ inline bool HaveOneSize(const Table& a, const Table& b) {
 
 class PayloadRows {
  public:
-  PayloadRows(const PayloadParts& parts, std::unique_ptr<PayloadMemory> memory);
+  PayloadRows(const StoreContext& store, std::unique_ptr<PayloadMemory> memory);
   PayloadRows(const PayloadRows&) = delete;
   PayloadRows& operator=(const PayloadRows&) = delete;
 
-  const PayloadParts& parts() const { return parts_; }
+  const StoreContext& store() const { return store_; }
   PayloadMemory& memory() { return *memory_; }
   const PayloadMemory& memory() const { return *memory_; }
   EntryGate* gate() { return &gate_; }
@@ -109,7 +99,7 @@ class PayloadRows {
  private:
   Status Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* counter);
 
-  const PayloadParts parts_;
+  const StoreContext& store_;
   const std::unique_ptr<PayloadMemory> memory_;
   const SlotNotes notes_;
   EntryGate gate_;

@@ -52,7 +52,7 @@ void TopkFlush::Look(Table* table) {
   if (IterationsSinceLook(table) >= next_look_.load(std::memory_order_relaxed)) {
     next_look_.store(pace_.look_batches(), std::memory_order_relaxed);
     for (uint32_t id = 0; id < kTablesMax; ++id) {
-      Table* const other = payloads_.parts().tables->Get(static_cast<TableId>(id));
+      Table* const other = payloads_.store().tables->Get(static_cast<TableId>(id));
       if (other == nullptr) continue;
       other->counters().looked_at_batches.store(LookupBatches(other), std::memory_order_relaxed);
     }
@@ -94,7 +94,7 @@ Status TopkFlush::FlushNow() {
 Status TopkFlush::Flush() {
   // Rows that would go to a device that is lost stay where they can be read.
   EMBANK_RETURN_IF_ERROR(payloads_.memory().device().Wait(0));
-  const Clock& clock = *payloads_.parts().clock;
+  const Clock& clock = *payloads_.store().clock;
   const uint64_t begin_ns = clock.NowNs();
   const HotPlanOptions options = {.budget_bytes = payloads_.memory().slots().bytes(),
                                   .hysteresis = options_.hysteresis};
@@ -117,13 +117,13 @@ Status TopkFlush::Flush() {
 // A batch that finds the flush at work leaves its rows to the next one.
 void TopkFlush::RaiseCreated(const Table& table, KeySpan keys) {
   if (!fits_all_.load(std::memory_order_relaxed) || !mutex_.TryLock()) return;
-  const PayloadParts& parts = payloads_.parts();
+  const StoreContext& store = payloads_.store();
   try {
     std::vector<PlannedRow> rows;
     {
-      const EpochTable::Guard guard(parts.epochs);
+      const EpochTable::Guard guard(store.epochs);
       for (const Key key : keys) {
-        const Match match = parts.index->Find(table.IdOf(key, table.HashOf(key)));
+        const Match match = store.index->Find(table.IdOf(key, table.HashOf(key)));
         if (match.any() && match.location().IsInDram()) {
           rows.push_back({.location = match.location(),
                           .table = table.id(),
@@ -145,17 +145,17 @@ void TopkFlush::RaiseCreated(const Table& table, KeySpan keys) {
 // missing, or be there twice: each is looked at again when it is moved. A row takes its share of a
 // page, so that no more rows are planned than there are slots.
 void TopkFlush::VisitRows(HotVisit visit) const {
-  const PayloadParts& parts = payloads_.parts();
+  const StoreContext& store = payloads_.store();
   const PayloadSlots& payloads = payloads_.memory().slots();
   const HeatEpoch now = heat_clock_.now();
   // Neighbours are mostly of one table, and divisions take time.
   const Table* last = nullptr;
   uint32_t share_bytes = 0;
-  const uint32_t pages = parts.tier->pages_begun();
+  const uint32_t pages = store.tier->pages_begun();
   for (uint32_t page = 0; page < pages; ++page) {
     uint32_t slots = 1;
     for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
-      slots = ForEachSlot(*parts.tier, *parts.tables, page, first, [&](const SeenSlot& seen) {
+      slots = ForEachSlot(*store.tier, *store.tables, page, first, [&](const SeenSlot& seen) {
         if (std::exchange(last, seen.table) != seen.table) {
           share_bytes = payloads.ShareOf(PayloadBytesOf(*seen.table));
         }

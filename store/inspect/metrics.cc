@@ -130,7 +130,7 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
       StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"", kTierNames[tier], "\"} ",
                 tier_rows, "\n");
     };
-    if (table->parts().payloads != nullptr) append(Tier::kHbm, table->rows_in(Tier::kHbm));
+    if (table->store().payloads != nullptr) append(Tier::kHbm, table->rows_in(Tier::kHbm));
     append(Tier::kDram, RowsInDram(*table));
     for (const RowLog* const log : table->mover()->logs().all()) {
       append(log->options().tier, table->rows_in(log->options().tier));

@@ -155,7 +155,7 @@ void BagSums::Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool
   };
   const uint64_t tasks = shared ? bags / kBagsPerTask : 0;
   if (tasks < 2) return add(first, first + bags);
-  feature_.table->parts().executor->ParallelFor(static_cast<uint32_t>(tasks), [&](uint32_t task) {
+  feature_.table->store().executor->ParallelFor(static_cast<uint32_t>(tasks), [&](uint32_t task) {
     add(first + bags * task / tasks, first + bags * (task + 1) / tasks);
   });
 }
@@ -164,7 +164,7 @@ bool BagSums::CanAddFromSlots() const {
   const Table& table = *feature_.table;
   const RowLayout& layout = table.layout();
   return layout.value_type == ValueType::kF32 && layout.dim % kAddedFloats == 0 &&
-         layout.vector_bytes <= kHeldBytesMax && table.parts().payloads == nullptr &&
+         layout.vector_bytes <= kHeldBytesMax && table.store().payloads == nullptr &&
          table.forgetter() == nullptr && table.mover()->OrdersToTouch() == nullptr;
 }
 
@@ -208,8 +208,8 @@ void BagSums::AddFromSlots(Batch* batch, uint64_t begin) const {
     goes_on = added == group.size();
   };
   table.counters().calls.AddIndexWalk();
-  const EpochTable::Guard guard(table.parts().epochs);
-  RunGroups(*table.parts().index, keys.group_count(), hash, add);
+  const EpochTable::Guard guard(table.store().epochs);
+  RunGroups(*table.store().index, keys.group_count(), hash, add);
   touches.Flush();
 }
 

@@ -215,7 +215,7 @@ Status CheckAllTakeGradients(std::span<const GradientFeature> features) {
 }
 
 uint64_t NowNs(std::span<const GradientFeature> features) {
-  return features[0].table->parts().clock->NowNs();
+  return features[0].table->store().clock->NowNs();
 }
 
 // A feature whose gradients are on the device, and the same in host memory, without the bytes of
@@ -236,7 +236,7 @@ class FetchedGradients {
     const ConstRowSpan from = feature_.gradients;
     const uint32_t row_bytes = dim_ * sizeof(float);
     EMBANK_RETURN_IF_ERROR(
-        FetchRows(&feature_.table->parts().payloads->memory(),
+        FetchRows(&feature_.table->store().payloads->memory(),
                   {const_cast<std::byte*>(from.data), from.stride_bytes}, row_bytes, Rows(),
                   [&](uint64_t row) { return static_cast<uint32_t>(feature_.row_number(row)); },
                   {first, row_bytes}));
@@ -283,14 +283,14 @@ Status ApplyAll(std::span<const GradientFeature> features, uint64_t begin_ns) {
   if (Seeded(SeededBug::kBarrierInsideStep)) {
     ForEachTable(groups, [&](size_t i) {
       {
-        const ChangeGuard guard(groups[i].table->parts(), tables[i].IsInPieces());
+        const ChangeGuard guard(groups[i].table->store(), tables[i].IsInPieces());
         tables[i].Step(guard);
       }
       GiveSeededBugTime();
     });
   } else {
     const bool in_pieces = std::ranges::any_of(tables, &TableGradients::IsInPieces);
-    const ChangeGuard guard(groups[0].table->parts(), in_pieces);
+    const ChangeGuard guard(groups[0].table->store(), in_pieces);
     ForEachTable(groups, [&](size_t i) { tables[i].Step(guard); });
   }
   const uint64_t call_ns = NowNs(features) - begin_ns;
@@ -318,7 +318,7 @@ Status ApplyGradientsPackedFromDevice(std::span<const GradientFeature> features,
     EMBANK_RETURN_IF_ERROR(fetched.emplace_back(feature).Allocate());
     on_host.push_back(fetched.back().OnHost());
   }
-  CallerStream callers(&features[0].table->parts().payloads->memory().device(), stream);
+  CallerStream callers(&features[0].table->store().payloads->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   for (FetchedGradients& each : fetched) EMBANK_RETURN_IF_ERROR(each.Fetch());
   EMBANK_RETURN_IF_ERROR(callers.Release());

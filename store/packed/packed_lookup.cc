@@ -186,7 +186,7 @@ class TableLookup {
   static DeviceArray ArrayOf(const LookupFeature& feature) {
     return {feature.rows.data, feature.rows.stride_bytes};
   }
-  PayloadMemory* memory() const { return &group_.table->parts().payloads->memory(); }
+  PayloadMemory* memory() const { return &group_.table->store().payloads->memory(); }
 
   void LookUpNext(std::span<float> vectors) {
     KeepGraver(&call_status_, LookUp(group_.features[next_++], vectors));
@@ -488,7 +488,7 @@ class TableLookup {
 
 // `callers`: the stream of features on the device; nullptr: there are none.
 Status LookUpAll(std::span<const LookupFeature> features, MissingRule rule, CallerStream* callers) {
-  const Clock& clock = *features[0].table->parts().clock;
+  const Clock& clock = *features[0].table->store().clock;
   const uint64_t begin_ns = clock.NowNs();
   const std::vector<TableGroup> groups = GroupByTable(features);
   std::deque<TableLookup> lookups;
@@ -547,7 +547,7 @@ Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
 Status LookupPackedToDevice(std::span<const LookupFeature> features, MissingRule rule,
                             void* stream) {
   if (features.empty()) return OkStatus();
-  CallerStream callers(&features[0].table->parts().payloads->memory().device(), stream);
+  CallerStream callers(&features[0].table->store().payloads->memory().device(), stream);
   return LookUpAll(features, rule, &callers);
 }
 

@@ -80,7 +80,7 @@ void ForEachTable(std::span<const TableGroup> groups, FunctionRef<void(size_t)> 
     if (groups[i].is_large || !shares) body(i);
   }
   if (!shares) return;
-  Executor* const executor = groups[0].table->parts().executor;
+  Executor* const executor = groups[0].table->store().executor;
   executor->ParallelFor(static_cast<uint32_t>(groups.size()), [&](uint32_t i) {
     if (!groups[i].is_large) body(i);
   });

@@ -24,23 +24,23 @@ std::span<const std::byte> PayloadInSlot(const RowHeader* header, uint32_t slot_
 void AppendPreImage(const ClassRows& rows, Location slot, uint32_t checkpoint) {
   const StatusOr<Location> image = rows.AppendSlot(slot, checkpoint, false);
   if (image.ok()) return;
-  rows.parts().gate->Fail(image.status());
-  rows.parts().logs->Release(rows.slot_class(), 1);
+  rows.store().gate->Fail(image.status());
+  rows.store().logs->Release(rows.slot_class(), 1);
 }
 
 }  // namespace
 
-ClassRows::ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class,
+ClassRows::ClassRows(const StoreContext& store, SlotClass slot_class, const RowClass& row_class,
                      bool has_notes)
-    : parts_(parts),
+    : store_(store),
       slot_class_(slot_class),
       slot_bytes_(row_class.slot_bytes),
-      has_log_(!parts.logs->empty()),
+      has_log_(!store.logs->empty()),
       has_notes_(has_notes),
-      orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction, has_notes),
+      orders_(*store.tier, *store.heat_clock, row_class.slot_bytes, row_class.eviction, has_notes),
       notes_(orders_.notes()),
-      pins_(*parts.tier, parts.tables, notes_),
-      header_notes_(*parts.tier, DramTier::kHeaderSlotBytes) {
+      pins_(*store.tier, store.tables, notes_),
+      header_notes_(*store.tier, DramTier::kHeaderSlotBytes) {
   EMBANK_CHECK(has_notes_ || !has_log_);
 }
 
@@ -48,7 +48,7 @@ void ClassRows::Add(KeyIndex::Shard* shard, Location slot, const SlotNote* forme
   EMBANK_CHECK(slot.IsInDram());
   const uint32_t number = notes_.NumberOf(slot);
   SlotNote& note = notes_.Of(number);
-  note.logged = parts_.gate->checkpoint();
+  note.logged = store_.gate->checkpoint();
   if (former != nullptr) note.logged = former->logged;
   note.pin = Pins::kNone;
   note.untouched = 0;
@@ -75,9 +75,9 @@ bool ClassRows::MakeDirty(Location slot) {
   if (!was_dirty) {
     const bool admitted = Seeded(SeededBug::kRecordOutlivesChange)
                               ? Reserve(1) > 0
-                              : parts_.logs->ReserveAndMarkDead(slot_class_, {note.logged});
+                              : store_.logs->ReserveAndMarkDead(slot_class_, {note.logged});
     if (!admitted) return false;
-  } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
+  } else if (store_.gate->IsFlushPending(note.checkpoint())) {
     EMBANK_CHECK(slot.IsInDram());
     // The row's reservation is used for the checkpoint.
     if (Reserve(1) == 0) return false;
@@ -87,7 +87,7 @@ bool ClassRows::MakeDirty(Location slot) {
       AppendPreImage(*this, slot, note.checkpoint());
     }
   }
-  note.logged = parts_.gate->checkpoint();
+  note.logged = store_.gate->checkpoint();
   if (!was_dirty) Mark(slot, true);
   note.untouched = 0;
   if (note.pin != Pins::kNone) pins_.Unpin(slot);
@@ -97,14 +97,14 @@ bool ClassRows::MakeDirty(Location slot) {
 void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location location) {
   if (!has_notes_) return;
   if (location.IsInLog()) {
-    parts_.logs->MarkDead(location);
+    store_.logs->MarkDead(location);
     CountInLog(table, location.tier(), -1);
     return;
   }
   const SlotNote& note = NoteAt(location);
   if (!note.IsDirty()) {
-    parts_.logs->MarkDead({note.logged});
-  } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
+    store_.logs->MarkDead({note.logged});
+  } else if (store_.gate->IsFlushPending(note.checkpoint())) {
     EMBANK_CHECK(location.IsInDram());
     AppendPreImage(*this, location, note.checkpoint());
   } else {
@@ -126,7 +126,7 @@ RowToLog ClassRows::RowOf(Location location, std::span<const std::byte> payload,
           .record_bytes = record_bytes(),
           .table = TableOf(mark.identity),
           .key = LoadKey(header),
-          .heat = HeatOf(mark.usage, parts_.heat_clock->now()),
+          .heat = HeatOf(mark.usage, store_.heat_clock->now()),
           .checkpoint = checkpoint,
           .payload = payload,
           .lives = lives,
@@ -136,7 +136,7 @@ RowToLog ClassRows::RowOf(Location location, std::span<const std::byte> payload,
 StatusOr<Location> ClassRows::AppendSlot(Location slot, uint32_t checkpoint, bool lives) const {
   EMBANK_CHECK(IsDirty(slot));
   ClearGained(HeaderAt(slot));
-  return parts_.logs->Append(
+  return store_.logs->Append(
       RowOf(slot, PayloadInSlot(HeaderAt(slot), slot_bytes_), checkpoint, lives));
 }
 
@@ -144,7 +144,7 @@ StatusOr<Location> ClassRows::AppendPayload(Location location,
                                             std::span<const std::byte> payload) const {
   EMBANK_CHECK(IsDirty(location) && !location.IsInDram());
   ClearGained(HeaderAt(location));
-  return parts_.logs->Append(RowOf(location, payload, NoteAt(location).checkpoint(), true));
+  return store_.logs->Append(RowOf(location, payload, NoteAt(location).checkpoint(), true));
 }
 
 Status ClassRows::FlushPending(Location location, std::span<const std::byte> payload) {
@@ -175,17 +175,17 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   constexpr uint32_t kLineBytes = 64;
   EMBANK_CHECK(rows.size() <= kFlushedAtOnce);
   for (const RowInSlot& row : rows) {
-    __builtin_prefetch(parts_.index->ProbeOf(row.id.hash).bucket);
+    __builtin_prefetch(store_.index->ProbeOf(row.id.hash).bucket);
   }
   std::array<Location, kFlushedAtOnce> slots;
   size_t count = 0;
   for (const RowInSlot& row : rows) {
     // Slots of other shards, and their notes, are guarded by other locks.
-    if (!parts_.index->MatchAt(shard, row.id, row.slot).any()) continue;
+    if (!store_.index->MatchAt(shard, row.id, row.slot).any()) continue;
     const SlotNote& note = NoteAt(row.slot);
-    if (!note.IsDirty() || !parts_.gate->IsFlushPending(note.checkpoint())) continue;
+    if (!note.IsDirty() || !store_.gate->IsFlushPending(note.checkpoint())) continue;
     slots[count++] = row.slot;
-    const std::byte* const line = parts_.tier->Row(row.slot);
+    const std::byte* const line = store_.tier->Row(row.slot);
     for (uint32_t i = 0; i < slot_bytes_; i += kLineBytes) __builtin_prefetch(line + i);
   }
   if (count == 0) return OkStatus();
@@ -197,7 +197,7 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   }
   std::array<Location, kFlushedAtOnce> locations;
   size_t saved = 0;
-  Status status = parts_.logs->AppendAll(std::span(images).first(count), locations, &saved);
+  Status status = store_.logs->AppendAll(std::span(images).first(count), locations, &saved);
   EMBANK_CHECK(saved <= count);
   EMBANK_CHECK(saved == count || !status.ok());
   for (size_t i = 0; i < saved; ++i) {
@@ -222,17 +222,17 @@ void ClassRows::CountEvicted() {
 }
 
 Table& TableAt(const ClassRows& rows, Location slot) {
-  Table* const table = rows.parts().tables->Get(TableOf(LoadIdentity(rows.HeaderAt(slot))));
+  Table* const table = rows.store().tables->Get(TableOf(LoadIdentity(rows.HeaderAt(slot))));
   EMBANK_CHECK(table != nullptr);
   return *table;
 }
 
 void KeepHeat(const ClassRows& rows, KeyHash hash, Location location) {
-  const PlacementParts& parts = rows.parts();
+  const StoreContext& store = rows.store();
   const uint32_t usage = LoadMark(rows.HeaderAt(location)).usage;
   if ((usage & kGainedFlag) == 0) return;
-  const uint64_t now = parts.heat_clock->epochs();
-  parts.heat_sketch->Put(hash, HeatOf(usage, static_cast<HeatEpoch>(now)), now);
+  const uint64_t now = store.heat_clock->epochs();
+  store.heat_sketch->Put(hash, HeatOf(usage, static_cast<HeatEpoch>(now)), now);
 }
 
 }  // namespace embank

@@ -24,6 +24,7 @@
 #include "store/placement/pinned_slots.h"
 #include "store/placement/slot_orders.h"
 #include "store/table/options.h"
+#include "store/table/store_context.h"
 #include "store/table/table_directory.h"
 #include "tiers/dram/dram_tier.h"
 #include "tiers/dram/slot_notes.h"
@@ -32,17 +33,6 @@
 namespace embank {
 
 class Table;
-
-// The parts of a store that place rows; all of them outlive the rows' movers.
-struct PlacementParts {
-  DramTier* tier;
-  KeyIndex* index;
-  RowLogs* logs;
-  HeatClock* heat_clock;
-  HeatSketch* heat_sketch;  // nullptr: there is no log
-  TableDirectory* tables;   // nullptr: slots have no notes
-  BatchGate* gate;
-};
 
 // A row that was seen in a slot.
 struct RowInSlot {
@@ -53,7 +43,7 @@ struct RowInSlot {
 class ClassRows {
  public:
   // `has_notes`: slots of the class have notes, as all have in a store with a log.
-  ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class,
+  ClassRows(const StoreContext& store, SlotClass slot_class, const RowClass& row_class,
             bool has_notes);
   ClassRows(const ClassRows&) = delete;
   ClassRows& operator=(const ClassRows&) = delete;
@@ -61,7 +51,7 @@ class ClassRows {
   // The bytes that the store charges for a class with notes.
   static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
 
-  const PlacementParts& parts() const { return parts_; }
+  const StoreContext& store() const { return store_; }
   SlotClass slot_class() const { return slot_class_; }
   uint32_t slot_bytes() const { return slot_bytes_; }
   uint32_t record_bytes() const { return RecordBytesOf(slot_bytes_); }
@@ -75,7 +65,7 @@ class ClassRows {
     return notes.Of(notes.NumberOf(DramSlotOf(location)));
   }
   RowHeader* HeaderAt(Location slot) const {
-    return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
+    return reinterpret_cast<RowHeader*>(store_.tier->Row(slot));
   }
   SlotOrders& orders() { return orders_; }
   const PinnedSlots& pins() const { return pins_; }
@@ -108,9 +98,9 @@ class ClassRows {
   Status FlushPending(Location location, std::span<const std::byte> payload);
   // Whether the checkpoint under way still needs the row as it is.
   bool IsFlushPending(Location location) const {
-    if (!parts_.gate->IsFlushing()) return false;
+    if (!store_.gate->IsFlushing()) return false;
     const SlotNote& note = NoteAt(location);
-    return note.IsDirty() && parts_.gate->IsFlushPending(note.checkpoint());
+    return note.IsDirty() && store_.gate->IsFlushPending(note.checkpoint());
   }
   // Appends a row that leaves device memory to the log; `payload` was read of it. The statuses of
   // the log.
@@ -123,9 +113,9 @@ class ClassRows {
   // ---- thread-safe ----
 
   // Reserves space in the log for rows that will be dirty; the number that it has space for.
-  uint64_t Reserve(uint64_t rows) { return parts_.logs->Reserve(slot_class_, rows); }
+  uint64_t Reserve(uint64_t rows) { return store_.logs->Reserve(slot_class_, rows); }
   // Gives reserved space back.
-  void Release(uint64_t rows) { parts_.logs->Release(slot_class_, rows); }
+  void Release(uint64_t rows) { store_.logs->Release(slot_class_, rows); }
 
   // The number of rows in slots of DRAM with notes; in the log alone.
   uint64_t rows_in_memory() const { return rows_in_memory_.load(std::memory_order_relaxed); }
@@ -142,7 +132,7 @@ class ClassRows {
   RowToLog RowOf(Location location, std::span<const std::byte> payload, uint32_t checkpoint,
                  bool lives) const;
 
-  const PlacementParts parts_;
+  const StoreContext& store_;
   const SlotClass slot_class_;
   const uint32_t slot_bytes_;
   const bool has_log_;

@@ -21,7 +21,7 @@ constexpr size_t kPinnedMax = 8;
 CompactedRows::Logged CompactedRows::FindLogged(KeyIndex::Shard* shard, const RowId& id,
                                                 Location from) const {
   Logged logged;
-  parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
+  store_.index->VisitMatches(shard, id, [&](const Match& candidate) {
     if (candidate.location() == from) logged.match = candidate;
     if (!candidate.location().IsInLog()) {
       logged.note = &rows_.NoteAt(candidate.location());
@@ -41,7 +41,7 @@ RowToLog CompactedRows::CopyOf(const RowId& id, std::span<const std::byte> recor
           .table = id.table,
           .key = id.key,
           .heat = heat,
-          .checkpoint = parts_.gate->checkpoint(),
+          .checkpoint = store_.gate->checkpoint(),
           .payload = record.subspan(sizeof(RecordHeader))};
 }
 
@@ -50,12 +50,12 @@ void CompactedRows::Replace(KeyIndex::Shard* shard, const RowId& id, Location fr
   EMBANK_CHECK(from.IsInLog() && logged_at.IsInLog() && logged_at != from);
   if (logged.note != nullptr) {
     if (logged.is_in_device && Seeded(SeededBug::kPayloadNoteNotMoved))
-      return parts_.logs->MarkDead(from);
+      return store_.logs->MarkDead(from);
     logged.note->SetLogged(logged_at);
   } else {
-    parts_.index->Move(shard, id.hash, logged.match, logged_at);
+    store_.index->Move(shard, id.hash, logged.match, logged_at);
   }
-  parts_.logs->MarkDead(from);
+  store_.logs->MarkDead(from);
 }
 
 bool CompactedRows::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from,
@@ -63,7 +63,7 @@ bool CompactedRows::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location 
                               uint32_t heat) {
   EMBANK_CHECK(logged.any());
   const StatusOr<Location> logged_at =
-      parts_.logs->Of(from).appender().Append(LogStream::kCompaction, CopyOf(id, record, heat));
+      store_.logs->Of(from).appender().Append(LogStream::kCompaction, CopyOf(id, record, heat));
   if (!logged_at.ok()) return false;
   Replace(shard, id, from, logged, *logged_at);
   return true;
@@ -77,7 +77,7 @@ bool CompactedRows::WriteBelow(KeyIndex::Shard* shard, const RowId& id, Location
   RowToLog copy = CopyOf(id, record, heat);
   copy.was_dirty = true;  // it uses the reservation
   const StatusOr<Location> logged_at =
-      parts_.logs->lowest().appender().Append(LogStream::kUser, copy);
+      store_.logs->lowest().appender().Append(LogStream::kUser, copy);
   if (!logged_at.ok()) {
     rows_.Release(1);
     return false;
@@ -86,7 +86,7 @@ bool CompactedRows::WriteBelow(KeyIndex::Shard* shard, const RowId& id, Location
   const uint64_t too_early = Seeded(SeededBug::kMovedBeforeAppend) ? 1 : 0;
   Replace(shard, id, from, logged, {logged_at->units + too_early});
   if (logged.note != nullptr) return true;
-  const Table& table = *parts_.tables->Get(id.table);
+  const Table& table = *store_.tables->Get(id.table);
   rows_.CountInLog(table, from.tier(), -1);
   rows_.CountInLog(table, logged_at->tier(), 1);
   return true;
@@ -111,10 +111,10 @@ CompactedRows::Fate CompactedRows::ForgetOrSpare(KeyIndex::Shard* shard, const R
   forgetting_.CountSeen(is_warm);
   const uint32_t heat = log_rows_.HeatOfRecord(id.hash, record);
   // A row that is written anew has not been looked up since.
-  parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
+  store_.heat_sketch->Take(id.hash, store_.heat_clock->epochs());
   if (is_warm && Spare(&forgetting_, shard, id, from, logged, record, heat)) return Fate::kSpared;
-  Table& table = *parts_.tables->Get(id.table);
-  parts_.index->Erase(shard, id.hash, logged.match);
+  Table& table = *store_.tables->Get(id.table);
+  store_.index->Erase(shard, id.hash, logged.match);
   rows_.OnErase(shard, table, from);
   table.CountForgotten();
   forgetting_.CountGone();
@@ -130,13 +130,13 @@ CompactedRows::Fate CompactedRows::DemoteOrSpare(KeyIndex::Shard* shard, const R
   const uint32_t heat = log_rows_.HeatOfRecord(id.hash, record);
   const bool is_spared = is_warm && Spare(&demoting_, shard, id, from, logged, record, heat);
   if (!is_spared && Seeded(SeededBug::kDemotionForgets) && logged.note == nullptr) {
-    parts_.index->Erase(shard, id.hash, logged.match);
-    rows_.OnErase(shard, *parts_.tables->Get(id.table), from);
+    store_.index->Erase(shard, id.hash, logged.match);
+    rows_.OnErase(shard, *store_.tables->Get(id.table), from);
     return Fate::kDemoted;
   }
   if (!is_spared && !WriteBelow(shard, id, from, logged, record, heat)) return Fate::kStuck;
   // A row that is written anew has not been looked up since.
-  if (logged.note == nullptr) parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
+  if (logged.note == nullptr) store_.heat_sketch->Take(id.hash, store_.heat_clock->epochs());
   if (is_spared) return Fate::kSpared;
   demoting_.CountGone();
   return Fate::kDemoted;
@@ -151,7 +151,7 @@ bool CompactedRows::Spare(Sparing* sparing, KeyIndex::Shard* shard, const RowId&
 
 bool CompactedRows::IsWarm(const Sparing& sparing, KeyHash hash,
                            std::span<const std::byte> record) const {
-  if (!by_heat_) return parts_.heat_sketch->Get(hash, parts_.heat_clock->epochs()) > 0;
+  if (!by_heat_) return store_.heat_sketch->Get(hash, store_.heat_clock->epochs()) > 0;
   const uint32_t heat = log_rows_.HeatOfRecord(hash, record);
   return static_cast<uint32_t>(std::bit_width(heat)) > sparing.warm_bits;
 }
@@ -200,13 +200,13 @@ void CompactedRows::ForgetSlot(KeyIndex::Shard* shard, Location slot) {
   Table& table = TableAt(rows_, slot);
   const Key key = LoadKey(header);
   const RowId id = table.IdOf(key, table.HashOf(key));
-  const Match match = parts_.index->MatchAt(shard, id, slot);
+  const Match match = store_.index->MatchAt(shard, id, slot);
   EMBANK_CHECK(match.any());
-  parts_.index->Erase(shard, id.hash, match);
+  store_.index->Erase(shard, id.hash, match);
   rows_.pins().CountIfUnused(slot);
   rows_.OnErase(shard, table, slot);
   RetireRow(header);
-  parts_.tier->Free(rows_.slot_class(), {&slot, 1});
+  store_.tier->Free(rows_.slot_class(), {&slot, 1});
   table.CountForgotten();
 }
 

@@ -17,7 +17,7 @@ class CompactedRows {
  public:
   // Rows and log rows outlive it; they belong to the class.
   CompactedRows(ClassRows* rows, LogRows* log_rows, const RowClass& row_class)
-      : parts_(rows->parts()),
+      : store_(rows->store()),
         rows_(*rows),
         log_rows_(*log_rows),
         forgets_(row_class.on_full == OnFull::kForget),
@@ -103,7 +103,7 @@ class CompactedRows {
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool IsWarm(const Sparing& sparing, KeyHash hash, std::span<const std::byte> record) const;
 
-  const PlacementParts& parts_;
+  const StoreContext& store_;
   ClassRows& rows_;
   LogRows& log_rows_;
   const bool forgets_;

@@ -12,7 +12,7 @@ namespace {
 
 // Whether a reservation for so many rows would be given; cheap where there is plenty.
 bool HasSpace(const ClassRows& class_rows, uint64_t rows) {
-  return class_rows.parts().logs->lowest().space().CanReserve(class_rows.slot_class(),
+  return class_rows.store().logs->lowest().space().CanReserve(class_rows.slot_class(),
                                                               class_rows.record_bytes(), rows);
 }
 
@@ -23,13 +23,14 @@ bool IsByAge(CompactionAim aim) {
 
 }  // namespace
 
-Compaction::Compaction(const CompactionParts& parts)
-    : parts_(parts),
-      task_(parts.executor->MakeBackgroundTask([this] { return ReduceDebt(/*is_aside=*/true); })) {}
+Compaction::Compaction(const StoreContext& store, RowLog* log)
+    : store_(store),
+      log_(log),
+      task_(store.executor->MakeBackgroundTask([this] { return ReduceDebt(/*is_aside=*/true); })) {}
 
 void Compaction::PayDebt(uint64_t changed_keys) {
-  const uint64_t pace = parts_.log->candidates().pace();
-  if (pace == 0 || changed_keys == 0 || parts_.log->writer().has_stopped()) return;
+  const uint64_t pace = log_->candidates().pace();
+  if (pace == 0 || changed_keys == 0 || log_->writer().has_stopped()) return;
   // A single key adds a whole row to the debt.
   const uint64_t rows =
       (changed_keys * pace + CompactionPace::kChangedRows - 1) / CompactionPace::kChangedRows;
@@ -47,7 +48,7 @@ bool Compaction::ReduceDebt(bool is_aside) {
   MutexLock lock(&mutex_);
   if (debt_rows_.load() < kRowsAtATime) return false;
   // A flush pass would take moves for batches, and rest for them. The next change goes on.
-  if (is_aside && parts_.gate->checkpoint_wait()->IsUnderWay()) return false;
+  if (is_aside && store_.gate->checkpoint_wait()->IsUnderWay()) return false;
   if (!Step(CompactionAim::kPace)) {
     debt_rows_.store(0);
     return false;
@@ -60,7 +61,7 @@ bool Compaction::ReduceDebt(bool is_aside) {
 
 void Compaction::Settle(RowMover* mover, uint64_t changed_keys, uint64_t keys) {
   PayDebt(changed_keys);
-  if (parts_.demotes) {
+  if (demotes()) {
     Demote(*mover, keys);
   } else if (mover->compacted().forgets()) {
     Forget(mover, keys);
@@ -69,15 +70,15 @@ void Compaction::Settle(RowMover* mover, uint64_t changed_keys, uint64_t keys) {
 
 void Compaction::EnsureSpace(const RowMover& mover, uint64_t rows, uint64_t others_bytes,
                              bool waits) {
-  if (parts_.demotes) return;
+  if (demotes()) return;
   rows += others_bytes / mover.rows().record_bytes();
-  CheckpointWait* const checkpoints = parts_.gate->checkpoint_wait();
+  CheckpointWait* const checkpoints = store_.gate->checkpoint_wait();
   bool has_waited = !waits;
   while (!HasSpace(mover.rows(), rows)) {
     const uint64_t ended = checkpoints->ended();
     // A checkpoint that has ended since then may have freed space; one that is under way may soon.
     if (HasSpace(mover.rows(), rows)) return;
-    const FlushPace::Hurry hurry(parts_.gate->pace());
+    const FlushPace::Hurry hurry(store_.gate->pace());
     {
       MutexLock lock(&mutex_);
       if (Step(CompactionAim::kSpace)) continue;
@@ -107,7 +108,7 @@ void Compaction::ForgetRows(RowMover* mover, uint64_t rows) {
 }
 
 void Compaction::Demote(const RowMover& mover, uint64_t keys) {
-  EMBANK_CHECK(parts_.demotes);
+  EMBANK_CHECK(demotes());
   const uint64_t bytes_max = kLookedAtPart * keys * mover.rows().record_bytes() + kLookedAtMin;
   for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
     RowMover* in_memory = nullptr;
@@ -125,8 +126,10 @@ Compaction::StepEnd Compaction::LeaveLog(CompactionAim aim, RowMover** in_memory
   if (!MustForget()) return StepEnd::kDone;
   const StepEnd end = TryStep(aim);
   const uint64_t index_debt = rows_to_forget_.load(std::memory_order_relaxed);
-  if (end == StepEnd::kNothing && parts_.above != nullptr && index_debt > 0) {
-    return parts_.above->ForgetFor(this, index_debt, in_memory, looked_at_bytes);
+  // Rows of a higher tier are forgotten, too.
+  Compaction* const highest = store_.compactions.front();
+  if (end == StepEnd::kNothing && highest != this && index_debt > 0) {
+    return highest->ForgetFor(this, index_debt, in_memory, looked_at_bytes);
   }
   if (end == StepEnd::kDone) NoteStep(in_memory, looked_at_bytes);
   return end;
@@ -152,8 +155,8 @@ Compaction::StepEnd Compaction::ForgetFor(Compaction* lower, uint64_t rows, RowM
 }
 
 void Compaction::Evacuate() {
-  EMBANK_CHECK(parts_.demotes);
-  if (!parts_.log->writer().has_stopped()) return;
+  EMBANK_CHECK(demotes());
+  if (!log_->writer().has_stopped()) return;
   for (bool goes_on = true; goes_on;) {
     // Batches run between the steps.
     MutexLock lock(&mutex_);
@@ -165,8 +168,8 @@ void Compaction::Evacuate() {
 uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
   uint64_t forgotten = 0;
   for (uint32_t in_vain = 0; forgotten < rows && in_vain < KeyIndex::kShardCount && MustForget();) {
-    KeyIndex::Shard* const shard = parts_.index->shard(next_shard_++ % KeyIndex::kShardCount);
-    const BatchGate::WriteGuard write_guard(parts_.gate);
+    KeyIndex::Shard* const shard = store_.index->shard(next_shard_++ % KeyIndex::kShardCount);
+    const BatchGate::WriteGuard write_guard(store_.gate);
     MutexLock lock(&shard->mutex);
     const bool is_forgotten = mover->compacted().ForgetColdest(shard);
     if (is_forgotten) CountForgotten();
@@ -180,7 +183,7 @@ uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
 size_t Compaction::RowsToLeave() const {
   if (lower_ != nullptr) return std::clamp<uint64_t>(lower_rows_, 1, kRowsAtATime);
   const uint64_t record_bytes = victim_->header.record_bytes;
-  const uint64_t rows = (parts_.log->space().BytesToForget() + record_bytes - 1) / record_bytes;
+  const uint64_t rows = (log_->space().BytesToForget() + record_bytes - 1) / record_bytes;
   return std::clamp<uint64_t>(std::max(rows, rows_to_forget_.load()), 1, kRowsAtATime);
 }
 
@@ -197,10 +200,10 @@ void Compaction::NoteForgotten() { (lower_ != nullptr ? lower_ : this)->CountFor
 
 void Compaction::CompactBeforeCheckpoint() {
   // It takes no row anew. Evacuate moves rows out of it.
-  if (parts_.log->writer().has_stopped()) return;
+  if (log_->writer().has_stopped()) return;
   CompactFor(CompactionAim::kLaterSpace);
   // Sessions with few changes pay no debt, and each leaves its segments.
-  if (parts_.log->candidates().HasWaste()) CompactFor(CompactionAim::kSize);
+  if (log_->candidates().HasWaste()) CompactFor(CompactionAim::kSize);
 }
 
 void Compaction::CompactFor(CompactionAim aim) {
@@ -215,22 +218,22 @@ void Compaction::CompactFor(CompactionAim aim) {
 
 bool Compaction::Pick(CompactionAim aim) {
   EMBANK_CHECK(victim_ == nullptr);
-  victim_ = parts_.log->candidates().PickVictim(aim);
+  victim_ = log_->candidates().PickVictim(aim);
   aim_ = aim;
   next_slot_ = 0;
   if (victim_ == nullptr) return false;
-  const bool goes_on = IsByAge(aim) && victim_->header.segment_id == forget_segment_;
-  if (goes_on) next_slot_ = forget_slot_;
+  const bool goes_on = IsByAge(aim) && victim_->header.segment_id == forget_from_.segment;
+  if (goes_on) next_slot_ = forget_from_.slot;
   return true;
 }
 
 void Compaction::Drop(bool is_done) {
   EMBANK_CHECK(victim_ != nullptr && next_slot_ <= victim_->geometry.slots);
   if (IsByAge(aim_)) {
-    forget_segment_ = is_done ? 0 : victim_->header.segment_id;
-    forget_slot_ = next_slot_;
+    forget_from_.segment = is_done ? 0 : victim_->header.segment_id;
+    forget_from_.slot = next_slot_;
   }
-  parts_.log->candidates().Release(std::exchange(victim_, nullptr), is_done);
+  log_->candidates().Release(std::exchange(victim_, nullptr), is_done);
 }
 
 Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
@@ -241,7 +244,7 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   const size_t wanted = by_age ? RowsToLeave() : rows_.size();
   const uint32_t first_slot = next_slot_;
   const size_t count =
-      parts_.log->candidates().LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
+      log_->candidates().LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
   EMBANK_CHECK(count <= wanted && first_slot <= next_slot_);
   const std::span<const Location> rows = std::span(rows_).first(count);
   step_rows_ = count;
@@ -250,14 +253,13 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   stuck_ = false;
   bool damaged = false;
   bool unread = false;
-  const Status read =
-      parts_.log->reader().Read(rows, [&](size_t i, const Status& status, auto record) {
-        mutex_.AssertHeld();
-        (IsDataLoss(status) ? damaged : unread) |= !status.ok();
-        if (status.ok()) MoveRow(rows[i], record);
-      });
+  const Status read = log_->reader().Read(rows, [&](size_t i, const Status& status, auto record) {
+    mutex_.AssertHeld();
+    (IsDataLoss(status) ? damaged : unread) |= !status.ok();
+    if (status.ok()) MoveRow(rows[i], record);
+  });
   // Records that cannot be read stay where they are, and their segment with them.
-  if (damaged || unread) parts_.log->candidates().Exclude(victim_.get(), damaged);
+  if (damaged || unread) log_->candidates().Exclude(victim_.get(), damaged);
   if (!read.ok()) next_slot_ = first_slot;
   // It can wait until the device reads again.
   const bool waits = by_age && unread;
@@ -269,12 +271,12 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
 
 void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
   const RecordHeader header = LoadRecordHeader(record);
-  const Table* const table = parts_.tables->Get(header.table);
+  const Table* const table = store_.tables->Get(header.table);
   if (table == nullptr) return;
   const RowId id = table->IdOf(header.key, table->HashOf(header.key));
-  KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(id.hash));
+  KeyIndex::Shard* const shard = store_.index->shard(KeyIndex::ShardOf(id.hash));
   // The copy belongs to no checkpoint that has the record: no barrier comes between.
-  const BatchGate::WriteGuard write_guard(parts_.gate);
+  const BatchGate::WriteGuard write_guard(store_.gate);
   MutexLock lock(&shard->mutex);
   if (aim_ == CompactionAim::kDemote || aim_ == CompactionAim::kEvacuate) {
     DemoteRow(table->mover(), shard, id, from, record);

@@ -31,23 +31,11 @@
 
 namespace embank {
 
-class Compaction;
-
-// The parts that the compaction of one log works with; all of them outlive it.
-struct CompactionParts {
-  KeyIndex* index;
-  RowLog* log;
-  bool demotes = false;         // rows that are too many go to the log of a lower tier
-  Compaction* above = nullptr;  // that of a higher tier, whose rows are forgotten, too
-  const TableDirectory* tables;
-  BatchGate* gate;
-  Executor* executor;
-};
-
 // Thread-safe.
 class Compaction {
  public:
-  explicit Compaction(const CompactionParts& parts);
+  // That of one log of the store. Both outlive it.
+  Compaction(const StoreContext& store, RowLog* log);
   Compaction(const Compaction&) = delete;
   Compaction& operator=(const Compaction&) = delete;
 
@@ -124,9 +112,8 @@ class Compaction {
   enum class StepEnd { kDone, kNothing, kFailed };
 
   bool MustForget() const {
-    return !parts_.log->writer().has_stopped() &&
-           (parts_.log->space().BytesToForget() > 0 ||
-            rows_to_forget_.load(std::memory_order_relaxed) > 0);
+    return !log_->writer().has_stopped() && (log_->space().BytesToForget() > 0 ||
+                                             rows_to_forget_.load(std::memory_order_relaxed) > 0);
   }
   size_t RowsToLeave() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StepEnd ForgetFor(Compaction* lower, uint64_t rows, RowMover** in_memory,
@@ -155,7 +142,11 @@ class Compaction {
                  std::span<const std::byte> record)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
 
-  const CompactionParts parts_;
+  // Rows that are too many go to the log of a lower tier.
+  bool demotes() const { return log_ != &store_.logs->lowest(); }
+
+  const StoreContext& store_;
+  RowLog* const log_;
   std::atomic<uint64_t> debt_rows_{0};
   Mutex mutex_;  // taken before locks of shards
   std::shared_ptr<LogSegment> victim_ EMBANK_GUARDED_BY(mutex_);
@@ -171,8 +162,11 @@ class Compaction {
   Compaction* lower_ EMBANK_GUARDED_BY(mutex_) = nullptr;
   uint64_t lower_rows_ EMBANK_GUARDED_BY(mutex_) = 0;
   // The place where forgetting continues when other work came between.
-  uint64_t forget_segment_ EMBANK_GUARDED_BY(mutex_) = 0;
-  uint32_t forget_slot_ EMBANK_GUARDED_BY(mutex_) = 0;
+  struct Place {
+    uint64_t segment = 0;
+    uint32_t slot = 0;
+  };
+  Place forget_from_ EMBANK_GUARDED_BY(mutex_);
   std::array<Location, kRowsAtATime> rows_ EMBANK_GUARDED_BY(mutex_);
   std::atomic<uint64_t> rows_to_forget_{0};  // for want of places in the index
   std::atomic<uint64_t> demoted_rows_{0};

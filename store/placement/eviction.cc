@@ -26,7 +26,7 @@ size_t Eviction::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
 }
 
 size_t Eviction::EvictForSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
-  if (parts_.logs->empty()) return 0;
+  if (store_.logs->empty()) return 0;
   slots_wanted_.fetch_add(slots.size(), std::memory_order_relaxed);
   // After the log has refused one row, this call appends no others; clean rows can still leave.
   bool log_takes = true;
@@ -55,7 +55,7 @@ size_t Eviction::EvictFromAnother(KeyIndex::Shard* shard, std::span<Location> sl
   using Visited = SlotOrders::Visited;
   size_t count = 0;
   rows_.orders().VisitGivers(shard->number, kGiversMax, [&](uint32_t number) {
-    KeyIndex::Shard* const giver = parts_.index->shard(number);
+    KeyIndex::Shard* const giver = store_.index->shard(number);
     if (!giver->mutex.TryLock()) return Visited::kInVain;
     const bool is_empty = rows_.orders().Of(giver).count() == 0;
     if (is_empty) {
@@ -85,9 +85,9 @@ void Eviction::PrefetchNext(uint32_t victim) const {
   }
   const Location slot = notes.LocationOf(next);
   const KeyHash hash = TableAt(rows_, slot).HashOf(LoadKey(rows_.HeaderAt(slot)));
-  __builtin_prefetch(parts_.index->ProbeOf(hash).bucket, 1);
-  parts_.heat_sketch->Prefetch(hash);
-  const std::byte* const row = parts_.tier->Row(slot);
+  __builtin_prefetch(store_.index->ProbeOf(hash).bucket, 1);
+  store_.heat_sketch->Prefetch(hash);
+  const std::byte* const row = store_.tier->Row(slot);
   const uint32_t bytes = std::min(rows_.slot_bytes(), kSlotBytesAhead);
   for (uint32_t i = kLineBytes; i < bytes; i += kLineBytes) __builtin_prefetch(row + i, 1);
 }
@@ -134,11 +134,11 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
   if (note.IsDirty()) logged_at = rows_.AppendSlot(slot, note.checkpoint(), true);
   if (!logged_at.ok()) return false;
   EMBANK_CHECK(logged_at->IsInLog());
-  Table& table = *parts_.tables->Get(TableOf(mark.identity));
+  Table& table = *store_.tables->Get(TableOf(mark.identity));
   const RowId id = table.IdOf(key, table.HashOf(key));
-  const Match match = parts_.index->MatchAt(shard, id, slot);
+  const Match match = store_.index->MatchAt(shard, id, slot);
   EMBANK_CHECK(match.any());
-  parts_.index->Move(shard, id.hash, match, *logged_at);
+  store_.index->Move(shard, id.hash, match, *logged_at);
   rows_.CountEvicted();
   if (note.IsDirty()) rows_.notes().MarkClean(rows_.notes().NumberOf(slot));
   rows_.pins().CountIfUnused(slot);
@@ -152,22 +152,22 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
 bool Eviction::Vacate(KeyIndex::Shard* shard, const RowInSlot& row) {
   const uint32_t page = DramTier::PageOf(row.slot);
   // Another row may have the slot by now, or none; and the victim may be this row.
-  while (parts_.index->MatchAt(shard, row.id, row.slot).any()) {
+  while (store_.index->MatchAt(shard, row.id, row.slot).any()) {
     const SlotNote& note = rows_.NoteAt(row.slot);
     // A checkpoint looks for rows whose flush is pending in the slots in which they were.
-    if (note.IsDirty() && parts_.gate->IsFlushPending(note.checkpoint()) &&
+    if (note.IsDirty() && store_.gate->IsFlushPending(note.checkpoint()) &&
         !rows_.FlushPending(shard, {&row, 1}).ok()) {
       return false;
     }
     Location slot;
     // The page may have been emptied and given out again meanwhile: then rows stay in it.
-    if (!parts_.tier->IsClosed(page)) return true;
+    if (!store_.tier->IsClosed(page)) return true;
     if (!TakeSlotElsewhere(shard, &slot)) return false;
     if (DramTier::PageOf(slot) != page) {
       MoveToSlot(shard, row, slot);
       slot = row.slot;
     }
-    parts_.tier->Free(rows_.slot_class(), {&slot, 1});
+    store_.tier->Free(rows_.slot_class(), {&slot, 1});
   }
   return true;
 }
@@ -175,7 +175,7 @@ bool Eviction::Vacate(KeyIndex::Shard* shard, const RowInSlot& row) {
 // A free slot of another page of the class, or that of the next victim.
 bool Eviction::TakeSlotElsewhere(KeyIndex::Shard* shard, Location* slot) {
   const auto free =
-      parts_.tier->Allocate(rows_.slot_class(), {slot, 1}, DramTier::Pages::kAsTheyAre);
+      store_.tier->Allocate(rows_.slot_class(), {slot, 1}, DramTier::Pages::kAsTheyAre);
   return free == 1 || EvictForSlots(shard, {slot, 1}) == 1;
 }
 
@@ -199,12 +199,12 @@ void Eviction::MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location
   if (rows_.notes().Of(to_number).IsDirty()) rows_.notes().MarkDirty(to_number);
   rows_.notes().MarkClean(from_number);
   rows_.orders().Of(shard).Replace(from_number, to_number);
-  const Match match = parts_.index->MatchAt(shard, row.id, row.slot);
+  const Match match = store_.index->MatchAt(shard, row.id, row.slot);
   EMBANK_CHECK(match.any());
-  parts_.index->Move(shard, row.id.hash, match, to);
+  store_.index->Move(shard, row.id.hash, match, to);
   RetireRow(from_header);
   // Lookups that found the row in its former slot have counted there until now.
-  const HeatEpoch now = parts_.heat_clock->now();
+  const HeatEpoch now = store_.heat_clock->now();
   const uint32_t before = HeatOf(mark.usage, now);
   const uint32_t after = HeatOf(LoadMark(from_header).usage, now);
   if (after > before) TouchHeat(to_header, LoadMark(to_header), now, after - before);

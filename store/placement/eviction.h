@@ -20,7 +20,7 @@ namespace embank {
 class Eviction {
  public:
   // `rows` outlives it.
-  explicit Eviction(ClassRows* rows) : parts_(rows->parts()), rows_(*rows) {}
+  explicit Eviction(ClassRows* rows) : store_(rows->store()), rows_(*rows) {}
   Eviction(const Eviction&) = delete;
   Eviction& operator=(const Eviction&) = delete;
 
@@ -35,7 +35,7 @@ class Eviction {
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // Takes slots that are free already; returns how many.
   size_t TakeFreeSlots(std::span<Location> slots) {
-    return parts_.tier->Allocate(rows_.slot_class(), slots);
+    return store_.tier->Allocate(rows_.slot_class(), slots);
   }
 
   // Empties a slot of a closed page (DramTier::ClosePage), if the row is still in it: the row takes
@@ -69,7 +69,7 @@ class Eviction {
   void MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location to)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  const PlacementParts& parts_;
+  const StoreContext& store_;
   ClassRows& rows_;
   // Every call reads the members above; evictions change those below.
   alignas(64) std::atomic<uint64_t> slots_wanted_{0};

@@ -29,14 +29,14 @@ Outcome UnreadOutcomeOf(const Status& read) {
 // lives, no other segment takes the place of a segment that they name.
 class LogRows::Candidates {
  public:
-  Candidates(const PlacementParts& parts, KeyIndex::Shard* shard, const RowId& id)
+  Candidates(const StoreContext& store, KeyIndex::Shard* shard, const RowId& id)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex) {
-    parts.index->VisitMatches(shard, id, [&](const Match& match) {
+    store.index->VisitMatches(shard, id, [&](const Match& match) {
       EMBANK_CHECK(count_ < matches_.size());
       const Location location = match.location();
       matches_[count_] = match;
       if (!location.IsInLog()) return ++count_ > 0;  // its header tells: no other is
-      segments_[count_++] = parts.logs->Hold(location);
+      segments_[count_++] = store.logs->Hold(location);
       return false;
     });
   }
@@ -66,14 +66,14 @@ FoundRow LogRows::Read(const RowId& id, const Candidates& candidates, RecordScra
   FoundRow row;
   for (size_t i = 0; i < candidates.matches().size(); ++i) {
     const Location location = candidates.matches()[i].location();
-    const auto record = parts_.logs->ReadOne(location, scratch);
+    const auto record = store_.logs->ReadOne(location, scratch);
     if (record.ok()) {
       if (!IsRecordOf(id, *record)) continue;
       *found = i;
       return {.outcome = Outcome::kFound, .record = *record};
     }
     SlotOwner owner;
-    const bool is_known = parts_.logs->OwnerOf(location, scratch, &owner);
+    const bool is_known = store_.logs->OwnerOf(location, scratch, &owner);
     const bool is_row = is_known && owner.table == id.table && owner.key == id.key;
     if (is_known && !is_row) continue;
     const Outcome unread = UnreadOutcomeOf(record.status());
@@ -90,7 +90,7 @@ void LogRows::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scrat
     std::optional<Candidates> before;
     {
       MutexLock lock(&shard->mutex);
-      before.emplace(parts_, shard, id);
+      before.emplace(store_, shard, id);
       const Match in_memory = before->InMemory();
       if (in_memory.any()) return use({.outcome = Outcome::kFound, .match = in_memory});
       if (before->matches().empty()) return use({});
@@ -98,7 +98,7 @@ void LogRows::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scrat
     size_t found = 0;
     FoundRow row = Read(id, *before, scratch, &found);
     MutexLock lock(&shard->mutex);
-    const Candidates now(parts_, shard, id);
+    const Candidates now(store_, shard, id);
     if (!now.AreSame(*before)) continue;
     EMBANK_CHECK(found < now.matches().size());
     if (row.outcome == Outcome::kFound || row.match.any()) row.match = now.matches()[found];
@@ -108,30 +108,30 @@ void LogRows::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scrat
 
 uint32_t LogRows::HeatOfRecord(KeyHash hash, std::span<const std::byte> record) const {
   const uint32_t logged = std::min(LoadRecordHeader(record).heat, kHeatMax);
-  return std::max(logged, parts_.heat_sketch->Get(hash, parts_.heat_clock->epochs()));
+  return std::max(logged, store_.heat_sketch->Get(hash, store_.heat_clock->epochs()));
 }
 
 void LogRows::Touch(KeyHash hash, std::span<const std::byte> record, uint32_t touches) {
   if (touches == 0) return;
   const uint32_t heat = std::min(HeatOfRecord(hash, record), kHeatMax - touches) + touches;
-  parts_.heat_sketch->Put(hash, heat, parts_.heat_clock->epochs());
+  store_.heat_sketch->Put(hash, heat, store_.heat_clock->epochs());
 }
 
 void LogRows::DropHeat(KeyHash hash) {
-  if (parts_.heat_sketch == nullptr) return;
-  parts_.heat_sketch->Take(hash, parts_.heat_clock->epochs());
+  if (store_.heat_sketch == nullptr) return;
+  store_.heat_sketch->Take(hash, store_.heat_clock->epochs());
 }
 
 bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
                      const Match& match) {
   if (rows_.Reserve(1) == 0) return false;
-  const StatusOr<Location> logged_at = parts_.logs->Append(
+  const StatusOr<Location> logged_at = store_.logs->Append(
       {.row_class = rows_.slot_class(),
        .record_bytes = rows_.record_bytes(),
        .table = id.table,
        .key = id.key,
        .heat = heat,
-       .checkpoint = parts_.gate->checkpoint(),
+       .checkpoint = store_.gate->checkpoint(),
        .payload = {row + sizeof(RowHeader), rows_.slot_bytes() - sizeof(RowHeader)},
        .was_dirty = true});
   if (!logged_at.ok()) {
@@ -142,13 +142,13 @@ bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, con
   if (match.any()) {
     const Location former = match.location();
     EMBANK_CHECK(former.IsInLog() && former != *logged_at);
-    parts_.index->Move(shard, id.hash, match, *logged_at);
-    parts_.logs->MarkDead(former);
-    rows_.CountInLog(*parts_.tables->Get(id.table), former.tier(), -1);
+    store_.index->Move(shard, id.hash, match, *logged_at);
+    store_.logs->MarkDead(former);
+    rows_.CountInLog(*store_.tables->Get(id.table), former.tier(), -1);
   } else {
-    parts_.index->Insert(shard, id.hash, *logged_at);
+    store_.index->Insert(shard, id.hash, *logged_at);
   }
-  rows_.CountInLog(*parts_.tables->Get(id.table), logged_at->tier(), 1);
+  rows_.CountInLog(*store_.tables->Get(id.table), logged_at->tier(), 1);
   return true;
 }
 

@@ -43,7 +43,7 @@ struct FoundRow {
 class LogRows {
  public:
   // `rows` outlives it.
-  explicit LogRows(ClassRows* rows) : parts_(rows->parts()), rows_(*rows) {}
+  explicit LogRows(ClassRows* rows) : store_(rows->store()), rows_(*rows) {}
   LogRows(const LogRows&) = delete;
   LogRows& operator=(const LogRows&) = delete;
 
@@ -77,7 +77,7 @@ class LogRows {
   FoundRow Read(const RowId& id, const Candidates& candidates, RecordScratch* scratch,
                 size_t* found) const;
 
-  const PlacementParts& parts_;
+  const StoreContext& store_;
   ClassRows& rows_;
 };
 

@@ -27,9 +27,9 @@ void PageMover::AddClass(RowMover* mover) {
 
 // Bytes that the index and the log want and that are neither free nor in empty pages.
 uint64_t PageMover::MissingBytes() const {
-  const uint64_t wanted_bytes = parts_.index->memory()->wanted_bytes() + parts_.logs->slack_bytes();
-  parts_.tier->pool()->KeepFree(wanted_bytes);
-  const uint64_t free_bytes = parts_.budget->free_bytes() + parts_.tier->pool()->empty_bytes();
+  const uint64_t wanted_bytes = store_.index->memory()->wanted_bytes() + store_.logs->slack_bytes();
+  store_.tier->pool()->KeepFree(wanted_bytes);
+  const uint64_t free_bytes = store_.budget->free_bytes() + store_.tier->pool()->empty_bytes();
   return wanted_bytes - std::min(wanted_bytes, free_bytes);
 }
 
@@ -38,7 +38,7 @@ bool PageMover::ReserveIndexMemory(KeyIndex::Shard* shard) {
     {
       MutexLock lock(&shard->mutex);
       const uint64_t rows = shard->promised_rows.load(std::memory_order_relaxed);
-      if (parts_.index->capacity()->ReserveMore(shard, rows).ok() &&
+      if (store_.index->capacity()->ReserveMore(shard, rows).ok() &&
           !shard->is_starved.load(std::memory_order_relaxed)) {
         return true;
       }
@@ -46,29 +46,29 @@ bool PageMover::ReserveIndexMemory(KeyIndex::Shard* shard) {
     // Memory of emptied pages must not go to rows again.
     static_cast<void>(MissingBytes());
     MutexLock lock(&mutex_);
-    const bool has_pages = parts_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
+    const bool has_pages = store_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
     if (!has_pages || !EmptyPage(std::nullopt)) {
-      parts_.index->memory()->NoteExhausted();
+      store_.index->memory()->NoteExhausted();
       return false;
     }
-    parts_.tier->pool()->ReleaseEmptyPages();
+    store_.tier->pool()->ReleaseEmptyPages();
   }
 }
 
 void PageMover::ReserveLogMemory(const RowMover& mover, uint64_t rows) {
-  const uint64_t free_bytes = parts_.budget->free_bytes();
+  const uint64_t free_bytes = store_.budget->free_bytes();
   // A row with its part of a segment's objects takes less, unless it is large.
   if (mover.rows().record_bytes() < kLargeRecordBytes && free_bytes >= rows * 2 + kFewBytes) return;
   const SegmentGeometry geometry = SegmentGeometry::Of(
-      mover.rows().record_bytes(), parts_.logs->lowest().options().segment_bytes);
+      mover.rows().record_bytes(), store_.logs->lowest().options().segment_bytes);
   const uint64_t bytes = LogMemory::BitBytesMax(geometry, rows);
   if (free_bytes < bytes) FreeBytes(bytes);
 }
 
 bool PageMover::FreeBytes(uint64_t bytes) {
   MutexLock lock(&mutex_);
-  while (parts_.budget->free_bytes() < bytes) {
-    if (parts_.tier->pool()->ReleaseEmptyPages() > 0) continue;
+  while (store_.budget->free_bytes() < bytes) {
+    if (store_.tier->pool()->ReleaseEmptyPages() > 0) continue;
     if (!EmptyPage(std::nullopt)) return false;
   }
   return true;
@@ -77,14 +77,14 @@ bool PageMover::FreeBytes(uint64_t bytes) {
 bool PageMover::EmptyOnePage() {
   MutexLock lock(&mutex_);
   if (!EmptyPage(std::nullopt)) return false;
-  parts_.tier->pool()->ReleaseEmptyPages();
+  store_.tier->pool()->ReleaseEmptyPages();
   return true;
 }
 
 bool PageMover::GivePage(SlotClass slot_class) {
   MutexLock lock(&mutex_);
   for (uint32_t tries = 0; tries < kGiveTriesMax && EmptyPage(std::nullopt); ++tries) {
-    if (!parts_.tier->GiveEmptyPage(slot_class)) continue;
+    if (!store_.tier->GiveEmptyPage(slot_class)) continue;
     given_pages_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
@@ -92,14 +92,14 @@ bool PageMover::GivePage(SlotClass slot_class) {
 }
 
 void PageMover::PayDebt(RowMover* mover, uint64_t keys) {
-  const bool may_give = parts_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
+  const bool may_give = store_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
   if (MissingBytes() > 0 && may_give) {
     const uint64_t debt_bytes = keys * kBytesPerKey;
     if (credit_bytes_.fetch_add(debt_bytes) + debt_bytes >= DramTier::kPageBytes &&
         mutex_.TryLock()) {
       credit_bytes_.store(0);
       EmptyPage(std::nullopt);
-      parts_.tier->pool()->ReleaseEmptyPages();
+      store_.tier->pool()->ReleaseEmptyPages();
       mutex_.Unlock();
     }
   }
@@ -111,14 +111,14 @@ void PageMover::PayDebt(RowMover* mover, uint64_t keys) {
 bool PageMover::EmptyPage(std::optional<SlotClass> slot_class) {
   // A page with a slot that another thread holds is left, and the next ones are tried.
   for (uint32_t tries = 0; tries < 2 * kLooksMax; ++tries) {
-    const std::optional<uint32_t> page = parts_.tier->ClosePage(slot_class);
+    const std::optional<uint32_t> page = store_.tier->ClosePage(slot_class);
     if (!page.has_value()) return false;
     bool goes_on = true;
-    for (uint32_t looks = 0; goes_on && looks < kLooksMax && parts_.tier->IsClosed(*page);
+    for (uint32_t looks = 0; goes_on && looks < kLooksMax && store_.tier->IsClosed(*page);
          ++looks) {
       goes_on = EmptyOnce(*page);
     }
-    if (parts_.tier->ReopenPage(*page)) {
+    if (store_.tier->ReopenPage(*page)) {
       emptied_pages_.fetch_add(1, std::memory_order_relaxed);
       return true;
     }
@@ -129,14 +129,14 @@ bool PageMover::EmptyPage(std::optional<SlotClass> slot_class) {
 
 // False: the log takes no rows.
 bool PageMover::EmptyOnce(uint32_t page) {
-  const uint32_t slots = PageRows::SlotsOf(*parts_.tier, page);
+  const uint32_t slots = PageRows::SlotsOf(*store_.tier, page);
   for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
-    PageRows page_rows(*parts_.tier, *parts_.tables, page, first);
+    PageRows page_rows(*store_.tier, *store_.tables, page, first);
     const Status status = page_rows.ForEachShard(
         [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
-          KeyIndex::Shard* const shard = parts_.index->shard(number);
+          KeyIndex::Shard* const shard = store_.index->shard(number);
           // No barrier comes between the look at a row's pending flush and its move.
-          const BatchGate::WriteGuard write_guard(parts_.gate);
+          const BatchGate::WriteGuard write_guard(store_.gate);
           MutexLock lock(&shard->mutex);
           for (const RowInSlot& row : rows) {
             if (!mover->eviction().Vacate(shard, row)) return NoMemory();
@@ -165,13 +165,13 @@ void PageMover::Balance() {
     one.mover->eviction().EndWantedPage();
     const bool wants = one.recent_wanted > 0;
     if (wants && (taker == nullptr || stays_longer(*taker, one, 1))) taker = &one;
-    const bool has_pages = parts_.tier->PagesOf(one.mover->rows().slot_class()) > 0;
+    const bool has_pages = store_.tier->PagesOf(one.mover->rows().slot_class()) > 0;
     if (has_pages && (giver == nullptr || stays_longer(one, *giver, 1))) giver = &one;
   }
   if (taker == nullptr || giver == nullptr || taker == giver) return;
   if (!stays_longer(*giver, *taker, kLongerStay)) return;
   if (!EmptyPage(giver->mover->rows().slot_class())) return;
-  if (parts_.tier->GiveEmptyPage(taker->mover->rows().slot_class())) {
+  if (store_.tier->GiveEmptyPage(taker->mover->rows().slot_class())) {
     given_pages_.fetch_add(1, std::memory_order_relaxed);
   }
 }

@@ -22,25 +22,16 @@
 #include "store/gate/batch_gate.h"
 #include "store/index/key_index.h"
 #include "store/placement/row_mover.h"
+#include "store/table/store_context.h"
 #include "store/table/table_directory.h"
 #include "tiers/dram/dram_tier.h"
 
 namespace embank {
 
-// The parts that a page mover works with; all of them outlive it.
-struct PageMoverParts {
-  MemoryBudget* budget;
-  DramTier* tier;
-  KeyIndex* index;
-  RowLogs* logs;
-  const TableDirectory* tables;
-  BatchGate* gate;
-};
-
 // Thread-safe. Its callers hold no lock of a shard, no write guard, and are no readers.
 class PageMover {
  public:
-  explicit PageMover(const PageMoverParts& parts) : parts_(parts) {}
+  explicit PageMover(const StoreContext& store) : store_(store) {}
   PageMover(const PageMover&) = delete;
   PageMover& operator=(const PageMover&) = delete;
 
@@ -70,7 +61,7 @@ class PageMover {
   // is wanted or classes are out of balance.
   void PayDebt(RowMover* mover, uint64_t keys);
 
-  uint64_t budget_bytes() const { return parts_.budget->limit_bytes(); }
+  uint64_t budget_bytes() const { return store_.budget->limit_bytes(); }
   // The number of pages that were emptied; of those that went to another class.
   uint64_t emptied_pages() const { return emptied_pages_.load(std::memory_order_relaxed); }
   uint64_t given_pages() const { return given_pages_.load(std::memory_order_relaxed); }
@@ -96,7 +87,7 @@ class PageMover {
   bool EmptyOnce(uint32_t page) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Balance() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const PageMoverParts parts_;
+  const StoreContext& store_;
   std::atomic<uint64_t> credit_bytes_{0};  // the debt of batches for missing memory
   std::atomic<uint64_t> emptied_pages_{0};
   std::atomic<uint64_t> given_pages_{0};

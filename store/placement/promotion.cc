@@ -40,7 +40,7 @@ bool Promotion::HasMoreHeatThanVictim(KeyIndex::Shard* shard, KeyHash hash,
   // Another shard gives a slot, if any does.
   if (victim == kNoVictim) return true;
   const RowHeader* const header = rows_.HeaderAt(rows_.notes().LocationOf(victim));
-  const uint32_t victims = HeatOf(LoadMark(header).usage, parts_.heat_clock->now());
+  const uint32_t victims = HeatOf(LoadMark(header).usage, store_.heat_clock->now());
   return log_rows_.HeatOfRecord(hash, record) + touches > victims;
 }
 
@@ -52,7 +52,7 @@ bool Promotion::PromoteAhead(KeyIndex::Shard* shard, const RowId& id, const Matc
   if (taken == 0) return false;
   PromoteTo(slot, shard, id, match, record, 0);
   SlotNote& note = rows_.NoteAt(slot);
-  note.pin = parts_.tables->Get(id.table)->pins().Add();
+  note.pin = store_.tables->Get(id.table)->pins().Add();
   note.untouched = 1;
   return true;
 }
@@ -64,8 +64,8 @@ Match Promotion::PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& i
   EMBANK_CHECK(slot.IsInDram() && touches <= kHeatMax);
   RowHeader* const header = rows_.HeaderAt(slot);
   const RecordHeader logged = LoadRecordHeader(record);
-  const uint64_t now = parts_.heat_clock->epochs();
-  const uint32_t left_with = parts_.heat_sketch->Take(id.hash, now);
+  const uint64_t now = store_.heat_clock->epochs();
+  const uint32_t left_with = store_.heat_sketch->Take(id.hash, now);
   const uint32_t heat = std::min(std::max(logged.heat, left_with), kHeatMax - touches) + touches;
   // Readers of the slot's former row may still look at it.
   std::atomic_ref(header->key).store(id.key, std::memory_order_relaxed);
@@ -79,11 +79,11 @@ Match Promotion::PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& i
   EndRowWrite(header, identity, id.table);
   const Location logged_at = match.location();
   EMBANK_CHECK(logged_at.IsInLog());
-  const Match promoted = parts_.index->Move(shard, id.hash, match, slot);
+  const Match promoted = store_.index->Move(shard, id.hash, match, slot);
   SlotNote clean = {};
   clean.SetLogged(logged_at);
   rows_.OnInsert(shard, slot, &clean);
-  rows_.CountInLog(*parts_.tables->Get(id.table), logged_at.tier(), -1);
+  rows_.CountInLog(*store_.tables->Get(id.table), logged_at.tier(), -1);
   return promoted;
 }
 

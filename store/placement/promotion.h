@@ -20,7 +20,7 @@ class Promotion {
  public:
   // All of them outlive it.
   Promotion(ClassRows* rows, Eviction* eviction, LogRows* log_rows)
-      : parts_(rows->parts()), rows_(*rows), eviction_(*eviction), log_rows_(*log_rows) {}
+      : store_(rows->store()), rows_(*rows), eviction_(*eviction), log_rows_(*log_rows) {}
   Promotion(const Promotion&) = delete;
   Promotion& operator=(const Promotion&) = delete;
 
@@ -45,8 +45,8 @@ class Promotion {
   // Prefetches the memory that Promote uses first. Thread-safe. Always inlined: g++ 12 drops calls
   // of functions that only prefetch.
   [[gnu::always_inline]] void Prefetch(KeyHash hash) const {
-    __builtin_prefetch(parts_.index->ProbeOf(hash).bucket, 1);
-    parts_.heat_sketch->Prefetch(hash);
+    __builtin_prefetch(store_.index->ProbeOf(hash).bucket, 1);
+    store_.heat_sketch->Prefetch(hash);
   }
 
  private:
@@ -57,7 +57,7 @@ class Promotion {
                   std::span<const std::byte> record, uint32_t touches)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  const PlacementParts& parts_;
+  const StoreContext& store_;
   ClassRows& rows_;
   Eviction& eviction_;
   LogRows& log_rows_;

@@ -16,11 +16,11 @@ Location RowForgetter::Forget(KeyIndex::Shard* shard, uint32_t slot) {
   const Location location = orders_.notes().LocationOf(slot);
   RowHeader* const header = HeaderOf(slot);
   const Key key = LoadKey(header);
-  Table& table = *parts_.tables->Get(TableOf(LoadIdentity(header)));
+  Table& table = *store_.tables->Get(TableOf(LoadIdentity(header)));
   const RowId id = table.IdOf(key, table.HashOf(key));
-  const Match match = parts_.index->Find(id);
+  const Match match = store_.index->Find(id);
   EMBANK_CHECK(match.any() && match.location() == location);
-  parts_.index->Erase(shard, id.hash, match);
+  store_.index->Erase(shard, id.hash, match);
   RetireRow(header);
   rows_.CountEvicted();
   table.CountForgotten();
@@ -79,7 +79,7 @@ bool RowForgetter::Turn::TakeFromAnother(uint64_t rows_min, bool own_too, Locati
   using Visited = SlotOrders::Visited;
   bool has_looked = false;
   const auto visit = [&](uint32_t number) {
-    KeyIndex::Shard* const giver = forgetter_->parts_.index->shard(number);
+    KeyIndex::Shard* const giver = forgetter_->store_.index->shard(number);
     if (!giver->mutex.TryLock()) return Visited::kInVain;
     Order& order = forgetter_->orders_.Of(giver);
     has_looked = has_looked || order.count() > 0;

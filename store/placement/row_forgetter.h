@@ -25,7 +25,7 @@ class RowForgetter {
  public:
   // The rows of a class whose slots have notes, without a log. They outlive it.
   explicit RowForgetter(ClassRows* rows)
-      : parts_(rows->parts()), rows_(*rows), orders_(rows->orders()) {}
+      : store_(rows->store()), rows_(*rows), orders_(rows->orders()) {}
 
   // The rows that one shard group of a batch forgets. A turn begins and ends under the shard's
   // lock. Rows of the batch are forgotten only when there are no others, the coldest first.
@@ -60,10 +60,10 @@ class RowForgetter {
   Location Forget(KeyIndex::Shard* shard, uint32_t slot)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   RowHeader* HeaderOf(uint32_t slot) const {
-    return reinterpret_cast<RowHeader*>(parts_.tier->Row(orders_.notes().LocationOf(slot)));
+    return reinterpret_cast<RowHeader*>(store_.tier->Row(orders_.notes().LocationOf(slot)));
   }
 
-  const PlacementParts& parts_;
+  const StoreContext& store_;
   ClassRows& rows_;
   SlotOrders& orders_;
 };

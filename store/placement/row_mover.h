@@ -12,10 +12,10 @@ namespace embank {
 
 class RowMover {
  public:
-  // The parts outlive it. `has_notes`: as ClassRows'.
-  RowMover(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class,
+  // The context outlives it. `has_notes`: as ClassRows'.
+  RowMover(const StoreContext& store, SlotClass slot_class, const RowClass& row_class,
            bool has_notes)
-      : rows_(parts, slot_class, row_class, has_notes),
+      : rows_(store, slot_class, row_class, has_notes),
         eviction_(&rows_),
         log_rows_(&rows_),
         promotion_(&rows_, &eviction_, &log_rows_),
@@ -24,7 +24,7 @@ class RowMover {
   // The bytes that the store charges for a class with notes.
   static constexpr uint64_t kFixedBytes = ClassRows::kFixedBytes;
 
-  RowLogs& logs() const { return *rows_.parts().logs; }
+  RowLogs& logs() const { return *rows_.store().logs; }
   // How many of so many rows can be in logs: all, or none without a log.
   size_t InLogMax(size_t rows) const { return logs().empty() ? 0 : rows; }
   ClassRows& rows() { return rows_; }

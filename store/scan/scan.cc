@@ -122,12 +122,12 @@ Status Scan::BeginPass() {
 void Scan::NoteRange(uint32_t range) {
   const KeyHash first = KeyHash{range} << (64 - kRangeBits);
   const KeyHash last = first | (~KeyHash{0} >> kRangeBits);
-  const StoreParts& parts = table_->parts();
-  KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(first));
+  const StoreContext& store = table_->store();
+  KeyIndex::Shard* const shard = store.index->shard(KeyIndex::ShardOf(first));
   ReaderMutexLock lock(&shard->mutex);
-  parts.index->VisitHashes(shard, first, last, [&](Location location) {
+  store.index->VisitHashes(shard, first, last, [&](Location location) {
     if (location.IsInLog()) return notes_.Add(location);
-    const RowHeader* const header = table_->layout().Header(parts.tier->Row(location));
+    const RowHeader* const header = table_->layout().Header(store.tier->Row(location));
     if (TableOf(LoadIdentity(header)) == table_->id()) pending_.push_back(LoadKey(header));
   });
 }
@@ -136,7 +136,7 @@ void Scan::NoteRange(uint32_t range) {
 // to their places; whole rows go by way of an image, since a copy may turn out to be torn.
 Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
   const RowLayout& layout = table_->layout();
-  const StoreParts& parts = table_->parts();
+  const StoreContext& store = table_->store();
   const size_t count = std::min<size_t>(
       {rows.keys.size() - *copied, pending_.size() - pending_done_, kLookedUpAtOnce});
   const KeySpan pending = KeySpan(pending_).subspan(pending_done_, count);
@@ -148,15 +148,15 @@ Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
   size_t unread_count = 0;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
   EMBANK_RETURN_IF_ERROR(unread.Allocate(table_->mover()->InLogMax(count)));
-  EMBANK_RETURN_IF_ERROR(payloads.Allocate(parts.payloads, count));
-  EMBANK_RETURN_IF_ERROR(payload_heats.Allocate(parts.payloads == nullptr ? 0 : count));
+  EMBANK_RETURN_IF_ERROR(payloads.Allocate(store.payloads, count));
+  EMBANK_RETURN_IF_ERROR(payload_heats.Allocate(store.payloads == nullptr ? 0 : count));
   LoggedRows::Part logged(&logged_rows, batch, 0);
-  const PayloadGuard payload_guard(parts.payloads);
+  const PayloadGuard payload_guard(store.payloads);
   const bool is_whole = !rows.has_vectors_only();
-  const HeatEpoch now = parts.heat_clock->now();
+  const HeatEpoch now = store.heat_clock->now();
   {
     std::optional<RowCopyBuffer> image;
-    if (is_whole) image.emplace(parts.row_memory, layout);
+    if (is_whole) image.emplace(store.row_memory, layout);
     const auto copy = [&](uint32_t, const RowWatch& watch) {
       if (!is_whole) {
         return CopyOneVector(watch, layout.vector_bytes, rows.vectors.Row(*copied), nullptr);
@@ -166,7 +166,7 @@ Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
       return watch.IsCurrent();
     };
     PayloadList::Part payload_part(&payloads, 0);
-    const EpochTable::Guard guard(parts.epochs);
+    const EpochTable::Guard guard(store.epochs);
     const uint32_t read_bytes = is_whole ? layout.row_bytes : layout.vector_end_bytes();
     ReadRows(*table_, read_bytes, pending, 0, static_cast<uint32_t>(count), copy,
              [&](uint32_t i, const RowSeen& seen, const Match& match) {
@@ -269,7 +269,7 @@ Status Scan::CopyFromPiece(const ScannedRows& rows, uint64_t* copied) {
 bool Scan::ReadHeat(Key key, Location from, std::span<const std::byte> record,
                     uint32_t* heat) const {
   const RowId id = table_->IdOf(key, table_->HashOf(key));
-  KeyIndex* const index = table_->parts().index;
+  KeyIndex* const index = table_->store().index;
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   ReaderMutexLock lock(&shard->mutex);
   const Match match = index->Find(id);
@@ -299,9 +299,9 @@ Status Scan::ReadNoted(const ScannedRows& rows, uint64_t* read) {
   std::array<Reader, kReadersMax> readers;
   const auto reader_count = static_cast<uint32_t>(
       std::clamp<size_t>(count / kPlacesOfThreadMin, 1,
-                         std::min(kReadersMax, table_->parts().executor->concurrency())));
+                         std::min(kReadersMax, table_->store().executor->concurrency())));
   const RowLayout& layout = table_->layout();
-  table_->parts().executor->ParallelFor(reader_count, [&](uint32_t number) {
+  table_->store().executor->ParallelFor(reader_count, [&](uint32_t number) {
     Reader& reader = readers[number];
     reader.begin = count * number / reader_count;
     reader.end = count * (number + 1) / reader_count;

@@ -13,10 +13,10 @@ Status OpenedReadOnly() {
       "the store was opened read-only (flags: READ_ONLY); it takes no changes");
 }
 
-Table::Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
+Table::Table(const StoreContext& store, TableId id, std::string name, const TableOptions& options,
              uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter,
              uint64_t gradient_calls)
-    : parts_(parts),
+    : store_(store),
       id_(id),
       name_(std::move(name)),
       table_hash_(TableHash(name_)),
@@ -27,7 +27,7 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       mover_(mover),
       forgetter_(forgetter),
       rule_(options.rule),
-      pins_(parts.pins, layout_.row_bytes, parts.pin_batches) {
+      pins_(store.pins, layout_.row_bytes, store.options->pin_batches) {
   EMBANK_CHECK(id < kTablesMax);
   counters_.gradient_calls.store(gradient_calls, std::memory_order_relaxed);
 }
@@ -59,7 +59,7 @@ Status Table::CheckAlive() const {
 
 Status Table::CheckMayChange() const {
   EMBANK_RETURN_IF_ERROR(CheckAlive());
-  return parts_.read_only ? OpenedReadOnly() : OkStatus();
+  return store_.options->read_only ? OpenedReadOnly() : OkStatus();
 }
 
 }  // namespace embank

@@ -23,44 +23,15 @@
 #include "store/table/initializer.h"
 #include "store/table/options.h"
 #include "store/table/pins.h"
+#include "store/table/store_context.h"
 #include "store/table/store_rows.h"
 #include "tiers/dram/dram_tier.h"
 #include "tiers/row/row_layout.h"
 
 namespace embank {
 
-class BatchGate;
-class Compaction;
-class HeatClock;
-class TopkFlush;
-class PayloadRows;
-class PageMover;
 class RowForgetter;
-class RowMemoryPool;
 class RowMover;
-
-// The parts of a store that its tables work with; they outlive the tables.
-struct StoreParts {
-  DramTier* tier;
-  KeyIndex* index;
-  EpochTable* epochs;
-  Executor* executor;
-  const Clock* clock;
-  HeatClock* heat_clock;
-  StoreRows* store_rows;
-  RowMemoryPool* row_memory;   // taken under locks of shards
-  RowMemoryPool* read_memory;  // taken without locks of shards, and held while a thread waits for
-                               // one
-  MemoryBudget* pins;          // limits the memory of pinned rows
-  uint32_t pin_batches;        // that a pin outlasts; 0: Pins::kBatches
-  BatchGate* gate;
-  // Those of the logs that change, the highest tier first.
-  std::span<Compaction* const> compactions;
-  PageMover* pages;       // nullptr: there is no log, or no limit of memory
-  PayloadRows* payloads;  // nullptr: there is no device memory
-  TopkFlush* topk_flush;  // nullptr: there is no device memory
-  bool read_only;         // no row, table or rate changes
-};
 
 // kFailedPrecondition: the store is read-only; the message is the one for a call that would change
 // it.
@@ -85,13 +56,13 @@ class Table {
  public:
   // `options` are valid. `slot_class` has the slots of the row class. `gradient_calls` is what the
   // table has had before.
-  Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
+  Table(const StoreContext& store, TableId id, std::string name, const TableOptions& options,
         uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter,
         uint64_t gradient_calls);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  const StoreParts& parts() const { return parts_; }
+  const StoreContext& store() const { return store_; }
   // The process in which it can be used. A child process inherits the table itself, but none of its
   // rows.
   const OwnerProcess& owner() const { return owner_; }
@@ -141,7 +112,7 @@ class Table {
   }
   void AddRows(int64_t change) {
     rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
-    parts_.store_rows->Add(change);
+    store_.store_rows->Add(change);
   }
 
   // Whether the last large creating lookup made most of its rows. Then the next one is likely to.
@@ -162,7 +133,7 @@ class Table {
   TableCounters& counters() const { return counters_; }
 
  private:
-  const StoreParts parts_;
+  const StoreContext& store_;
   const OwnerProcess owner_;
   const TableId id_;
   const std::string name_;

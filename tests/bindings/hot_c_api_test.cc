@@ -146,7 +146,7 @@ TEST(HotCApi, AWarmUpHasNoHitsAndCountsEachLookup) {
   // The flush is work in the background, and changes no heat.
   for (int i = 0; i < 10'000 && HotLookups(table) == 0; ++i) look_up_some();
   EXPECT_GT(HotLookups(table), 0u);
-  if (TableOfHandle(table)->parts().heat_clock->epochs() == 0) {
+  if (TableOfHandle(table)->store().heat_clock->epochs() == 0) {
     EXPECT_EQ(HeatOf(table, all), expected);
   }
 }

@@ -229,7 +229,7 @@ class CellRun {
 
   // Batches whose rows take more than an eighth of memory, some of them in device memory.
   std::string ChangeInPieces() {
-    const BatchGate& gate = *TableOfHandle(table_)->parts().gate;
+    const BatchGate& gate = *TableOfHandle(table_)->store().gate;
     const uint64_t before = gate.pieces_begun();
     std::string wrong = Step(KeyRange(1, kRows));
     if (wrong.empty()) wrong = Upsert(KeyRange(1, kRows / 2 + 100));
@@ -350,7 +350,7 @@ class CellRun {
 
   // Flushes run beside the calls, so hits and early epochs are not the same in each run.
   void FollowEpochs() {
-    const uint64_t epochs = TableOfHandle(table_)->parts().heat_clock->epochs();
+    const uint64_t epochs = TableOfHandle(table_)->store().heat_clock->epochs();
     if (epochs > heat_clock_.epoch) heat_clock_ = {.epoch = epochs, .rows = heat_clock_.rows};
   }
 

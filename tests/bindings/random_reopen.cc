@@ -146,7 +146,7 @@ void RandomRun::CountHotRows() {
 // the oracle is told of them; each ends behind the call that saw the drift.
 void RandomRun::FollowEarlyEpochs(const LiveTable& live) {
   if (!WithHbm() || live.table == nullptr) return;
-  const uint64_t epochs = TableOfHandle(live.table)->parts().heat_clock->epochs();
+  const uint64_t epochs = TableOfHandle(live.table)->store().heat_clock->epochs();
   if (epochs > heat_clock_.epoch) heat_clock_ = {.epoch = epochs, .rows = heat_clock_.rows};
 }
 

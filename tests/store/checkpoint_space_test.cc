@@ -285,7 +285,7 @@ TEST(CheckpointSpaceTest, ChangesThatWaitForACheckpointHurryIt) {
   constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
   std::function<void()> hook;
   FullLog full(std::make_unique<HookedExecutor>(4, &hook));
-  FlushPace* const pace = (*full.world->catalog().Open("t"))->parts().gate->pace();
+  FlushPace* const pace = (*full.world->catalog().Open("t"))->store().gate->pace();
   uint64_t refused = 0;
   std::thread writer;
   hook = [&] {

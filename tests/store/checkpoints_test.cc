@@ -203,12 +203,12 @@ TEST(Checkpoints, GiveTheIndexsMemoryBackWhenReadersHaveLeftIt) {
   Table* const table = world.Create("t", Optimizer::kNone, 1);
   const std::vector<float> values(kKeys, 3.0f);
   ASSERT_TRUE(Upsert(table, KeysFrom(0, kKeys), RowsOf(values, 1), {}).ok());
-  const KeyIndex& index = *table->parts().index;
+  const KeyIndex& index = *table->store().index;
   const uint64_t full_bytes = index.memory()->bytes();
   ASSERT_GE(full_bytes, 2 * kHugePageBytes);
   // Fewer than let the index shrink at once.
   ASSERT_TRUE(Erase(table, KeysFrom(kLeft, kKeys - kLeft), {}).ok());
-  auto reader = std::make_unique<EpochTable::Guard>(table->parts().epochs);
+  auto reader = std::make_unique<EpochTable::Guard>(table->store().epochs);
   std::atomic<bool> is_made{false};
   std::thread maker([&] {
     const auto made = world->checkpoints()->Make({});
@@ -217,7 +217,7 @@ TEST(Checkpoints, GiveTheIndexsMemoryBackWhenReadersHaveLeftIt) {
   });
   // Until all shards are small, and some time beyond.
   const auto is_small = [&](uint32_t i) {
-    return table->parts().index->shard(i)->buckets() == kBucketsMin;
+    return table->store().index->shard(i)->buckets() == kBucketsMin;
   };
   for (uint32_t i = 0; i < KeyIndex::kShardCount;) {
     is_small(i) ? static_cast<void>(++i) : std::this_thread::yield();

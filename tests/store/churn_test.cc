@@ -159,7 +159,7 @@ TEST(Churn, ErasingAndReusingLeavesMemoryWhereItWasAndAllRowsRight) {
   // Many small rows, for which the index grows; then large ones in the pages of the small.
   ChurningTable narrow(store.Create("narrow", OptionsOf(12)), FirstSeed(), 220'000, &events);
   ChurningTable wide(store.Create("wide", OptionsOf(60)), ~FirstSeed(), 70'000, &events);
-  MemoryLine memory(&*store, store->catalog().List()[0]->parts().index->shard(0), &events);
+  MemoryLine memory(&*store, store->catalog().List()[0]->store().index->shard(0), &events);
   ChurningTable* table = &narrow;
   uint64_t waves = 0;
   for (uint64_t step = 0; step < kOperationsPerScale * TestScale() / kBatch; ++step) {

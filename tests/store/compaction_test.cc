@@ -269,7 +269,7 @@ TEST(Compaction, LeavesARowThatHasChangedMeanwhile) {
   SpillWorld world(6);
   Table* const table = world.Create("t", Optimizer::kNone);
   RowLog* const log = &table->mover()->logs().lowest();
-  KeyIndex* const index = table->parts().index;
+  KeyIndex* const index = table->store().index;
   Put(table, KeysFrom(0, kKeys), 1.0f);
   // Each in the log alone; then one is in memory, changed, the other changed and in the log again.
   for (const bool leaves_again : {false, true}) {

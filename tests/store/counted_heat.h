@@ -38,19 +38,19 @@ class Counted {
   }
   // Ends an epoch, if it is a million.
   void Pass(uint64_t positions) {
-    table_->parts().heat_clock->Count(positions);
+    table_->store().heat_clock->Count(positions);
     Age();
   }
   const Heats& exact() const { return exact_; }
   Heats told() const { return HeatsOf(table_, exact_.size()); }
   bool IsInLog(Key key) const {
-    const Match match = table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key)));
+    const Match match = table_->store().index->Find(table_->IdOf(key, table_->HashOf(key)));
     return match.any() && match.location().tier() == Tier::kSsd;
   }
 
  private:
   void Age() {
-    for (; epochs_ < table_->parts().heat_clock->epochs(); ++epochs_) {
+    for (; epochs_ < table_->store().heat_clock->epochs(); ++epochs_) {
       for (uint32_t& heat : exact_) heat /= 2;
     }
   }

@@ -47,7 +47,7 @@ class DamagedRow : public testing::Test {
 
   RowLog* log() { return &table_->mover()->logs().lowest(); }
   Location LocationOf(Key key) {
-    return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
+    return table_->store().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
   }
   std::string path_of_segment() const { return "log/" + segment_->name; }
   void FlipByte(uint64_t offset) {

@@ -114,13 +114,13 @@ TEST(EvictedRows, ShardsWithoutRowsAreNoReasonToLookNoFurther) {
     if (KeyIndex::ShardOf(table->HashOf(key)) + 1 < KeyIndex::kShardCount) erased.push_back(key);
   }
   ASSERT_TRUE(Erase(table, erased, {}).ok());
-  KeyIndex::Shard* const shard = table->parts().index->shard(0);
+  KeyIndex::Shard* const shard = table->store().index->shard(0);
   Eviction& eviction = table->mover()->eviction();
   MutexLock lock(&shard->mutex);
   std::vector<Location> taken(1);
   while (eviction.TakeFreeSlots(std::span(taken).last(1)) == 1) taken.emplace_back();
   ASSERT_EQ(eviction.EvictForSlots(shard, std::span(taken).last(1)), 1u);
-  table->parts().tier->Free(table->slot_class(), taken);
+  table->store().tier->Free(table->slot_class(), taken);
 }
 
 // One batch fills memory with rows of the first shards; the others get their part later.
@@ -282,7 +282,7 @@ TEST(EvictedRows, ASlotThatARowHasLeftIsNobodys) {
   Table* const table = store.Create("t", Optimizer::kSgd);
   const std::vector<Key> key = {77};
   ASSERT_TRUE(Upsert(table, key, RowsOf(RowsOfKeys(key, 1), kDim), {}).ok());
-  KeyIndex* const index = table->parts().index;
+  KeyIndex* const index = table->store().index;
   const RowId id = table->IdOf(77, table->HashOf(77));
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   const Location slot = index->Find(id).location();
@@ -296,7 +296,7 @@ TEST(EvictedRows, ASlotThatARowHasLeftIsNobodys) {
     ASSERT_EQ(table->mover()->eviction().TakeSlots(shard, std::span(taken).last(1)), 1u);
     ASSERT_EQ(taken.back(), slot);
   }
-  const RowHeader* const header = table->layout().Header(table->parts().tier->Row(slot));
+  const RowHeader* const header = table->layout().Header(table->store().tier->Row(slot));
   EXPECT_EQ(TableOf(LoadIdentity(header)), kNoTable);
   EXPECT_EQ(index->Find(id).location().tier(), WithPmem() ? Tier::kPmem : Tier::kSsd);
   EXPECT_EQ(table->rows_in_log(), 1u);
@@ -318,7 +318,7 @@ TEST(EvictedRows, ARowInTheLogIsNotTakenForAnotherOfTheSameTag) {
     ASSERT_TRUE(Upsert(table, some, RowsOf(RowsOfKeys(some, 1), kDim), {}).ok());
   }
   const RowId id = table->IdOf(one, table->HashOf(one));
-  ASSERT_EQ(table->parts().index->Find(id).location().tier(), Tier::kSsd);
+  ASSERT_EQ(table->store().index->Find(id).location().tier(), Tier::kSsd);
 
   const std::vector<Key> keys = {twin, other, twin};
   std::vector<float> rows(keys.size() * kDim);
@@ -354,7 +354,7 @@ TEST(EvictedRows, AnOlderRecordIsNotPromoted) {
   Table* const table = store.Create("t", Optimizer::kSgd);
   const std::vector<Key> keys = {42};
   ASSERT_TRUE(Upsert(table, keys, RowsOf(std::vector<float>(kDim, 1.0f), kDim), {}).ok());
-  KeyIndex* const index = table->parts().index;
+  KeyIndex* const index = table->store().index;
   const RowId id = table->IdOf(42, table->HashOf(42));
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   const auto push_out = [&] {
@@ -367,7 +367,7 @@ TEST(EvictedRows, AnOlderRecordIsNotPromoted) {
         taken.push_back(slot);
       }
     }
-    table->parts().tier->Free(table->slot_class(), taken);
+    table->store().tier->Free(table->slot_class(), taken);
   };
   push_out();
   const Batch batch(table, keys, {});

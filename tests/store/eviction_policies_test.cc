@@ -37,7 +37,7 @@ void LookUp(Table* table, const std::vector<Key>& keys) {
 uint64_t InMemory(Table* table, const std::vector<Key>& keys) {
   return static_cast<uint64_t>(std::count_if(keys.begin(), keys.end(), [&](Key key) {
     const RowId id = table->IdOf(key, table->HashOf(key));
-    return table->parts().index->Find(id).location().tier() == Tier::kDram;
+    return table->store().index->Find(id).location().tier() == Tier::kDram;
   }));
 }
 

@@ -283,7 +283,7 @@ TEST(FlushPace, AHurryBringsFullSpeedBack) {
   std::optional<FlushPace::Hurry> hurry;
   const FlushRun run([&](Table* table, size_t list) {
     Put(table, KeysFrom(list, 1), 2.0f);
-    if (list == 2) hurry.emplace(table->parts().gate->pace());
+    if (list == 2) hurry.emplace(table->store().gate->pace());
     if (list == 6) hurry.reset();
   });
   // The second thousand rows were begun part by part, and have no look before their end.
@@ -298,7 +298,7 @@ TEST(FlushPace, CallsThatWaitForACheckpointHurryIt) {
   Table* const table = world.Create("t", Optimizer::kNone);
   Put(table, KeysFrom(1, 100), 1.0f);
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
-  FlushPace* const pace = table->parts().gate->pace();
+  FlushPace* const pace = table->store().gate->pace();
   const std::function<Status()> calls[] = {
       [&] { return world->checkpoints()->Blob().status(); },
       [&] { return world->checkpoints()->Make({}).status(); },

@@ -41,7 +41,7 @@ Table* MakeFull(SpillWorld* store) {
 }
 
 Location LocationOf(Table* table, Key key) {
-  return table->parts().index->Find(table->IdOf(key, table->HashOf(key))).location();
+  return table->store().index->Find(table->IdOf(key, table->HashOf(key))).location();
 }
 uint64_t SegmentOf(Table* table, Key key) {
   return table->mover()->logs().lowest().segments().Hold(LocationOf(table, key))->header.segment_id;
@@ -74,13 +74,13 @@ class PinnedRowsInLog : public testing::TestWithParam<EvictionPolicy> {
     return keys;
   }
   static void Pin(Table* table, const std::vector<Key>& keys) {
-    KeyIndex::Shard* const shard = table->parts().index->shard(kShard);
+    KeyIndex::Shard* const shard = table->store().index->shard(kShard);
     MutexLock lock(&shard->mutex);
     for (const Key key : keys) table->mover()->rows().pins().Pin(LocationOf(table, key));
   }
   static bool ForgetColdest(Table* table) {
-    KeyIndex::Shard* const shard = table->parts().index->shard(kShard);
-    const BatchGate::WriteGuard write_guard(table->parts().gate);
+    KeyIndex::Shard* const shard = table->store().index->shard(kShard);
+    const BatchGate::WriteGuard write_guard(table->store().gate);
     MutexLock lock(&shard->mutex);
     return table->mover()->compacted().ForgetColdest(shard);
   }
@@ -150,7 +150,7 @@ TEST_P(PinnedRowsInLog, OthersGoForNewOnes) {
     const std::vector<Key> pinned = Part(keys, 0, kPinned);
     LookUp(table, Part(keys, kPinned, keys.size()));
     ASSERT_TRUE(Prefetch(table, pinned).ok());
-    ASSERT_EQ(table->parts().pins->used_bytes(), pinned.size() * table->layout().row_bytes);
+    ASSERT_EQ(table->store().pins->used_bytes(), pinned.size() * table->layout().row_bytes);
     for (Key key = kNew; key < kNew + 8000; key += kFew) {
       const std::vector<Key> few = KeysFrom(key, kFew);
       if (!Upsert(table, few, RowsOf(RowsOfKeys(few, 1.0f), kDim), {}).ok()) {

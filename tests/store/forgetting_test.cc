@@ -274,7 +274,7 @@ TEST_P(ForgettingTest, AnIndexThatCannotGrowForgetsRowsToo) {
   ASSERT_EQ(table->rows(), 0u);
   // From now on there are slots for all of them, but the smallest index: the erasures have given
   // the rest of its memory back.
-  EXPECT_EQ(table->parts().index->memory()->Release(), 0u);
+  EXPECT_EQ(table->store().index->memory()->Release(), 0u);
   store.memory()->FailEveryCall(true);
   create_all(kKeys);
   const uint64_t rows = table->rows();

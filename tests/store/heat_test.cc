@@ -32,7 +32,7 @@ class HeatTest : public testing::Test {
 
   StoreWorld store_;
   Table* table_ = store_.Create("t", OptionsOf(1));
-  HeatClock* const clock_ = table_->parts().heat_clock;
+  HeatClock* const clock_ = table_->store().heat_clock;
 };
 
 TEST_F(HeatTest, AnEpochBeginsWhenAMillionPositionsAreCounted) {
@@ -255,7 +255,7 @@ TEST_F(HeatTest, ALookupDoesNotWaitForAWriterToRenewStamps) {
     // The epochs in which it would be shard 0's turn.
     const bool locked = epoch % 64 >= 1 && epoch % 64 <= 4;
     if (locked) {
-      MutexLock lock(&table_->parts().index->shard(0)->mutex);
+      MutexLock lock(&table_->store().index->shard(0)->mutex);
       std::thread([this] { clock_->Count(kMillion); }).join();
     } else {
       clock_->Count(kMillion);
@@ -271,7 +271,7 @@ TEST_F(HeatTest, ALookupWaitsForAWriterWhoKeepsAShardForManyEpochs) {
   std::atomic<bool> done{false};
   std::thread counter;
   {
-    MutexLock lock(&table_->parts().index->shard(0)->mutex);
+    MutexLock lock(&table_->store().index->shard(0)->mutex);
     counter = std::thread([&] {
       for (int epoch = 0; epoch < 20; ++epoch) clock_->Count(kMillion);
       done = true;
@@ -288,7 +288,7 @@ TEST_F(HeatTest, ALookupWaitsForAWriterWhoKeepsAShardForManyEpochs) {
 
 TEST_F(HeatTest, OnePositionRenewsNoMoreThanAStepHoweverMuchIsMissing) {
   LookUp(KeysFrom(0, 5000));
-  KeyIndex* const index = table_->parts().index;
+  KeyIndex* const index = table_->store().index;
   {
     MutexLock lock(&index->shard(0)->mutex);
     std::thread([this] {
@@ -304,7 +304,7 @@ TEST_F(HeatTest, OnePositionRenewsNoMoreThanAStepHoweverMuchIsMissing) {
     index->VisitHashes(
         shard, first, first | (~KeyHash{0} >> KeyIndex::kShardBits), [&](Location location) {
           const auto* const header =
-              reinterpret_cast<const RowHeader*>(table_->parts().tier->Row(location));
+              reinterpret_cast<const RowHeader*>(table_->store().tier->Row(location));
           renewed += LoadMark(header).usage >> 24 == 4 ? 1 : 0;
         });
   }

@@ -75,7 +75,7 @@ class HotWorld {
     Flush();
   }
   bool HasDevicePayload(Key key) const {
-    const Match match = table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key)));
+    const Match match = table_->store().index->Find(table_->IdOf(key, table_->HashOf(key)));
     return match.any() && match.location().tier() == Tier::kHbm;
   }
   size_t CountPayloads(const std::vector<Key>& keys) const {
@@ -125,7 +125,7 @@ TEST(HotRows, AreThoseWithTheMostHeatWherePagesHaveARest) {
   EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
   for (const Key key : KeysFrom(501, 100)) {
     const RowId id = table->IdOf(key, table->HashOf(key));
-    EXPECT_EQ(table->parts().index->Find(id).location().tier(), Tier::kHbm) << "key " << key;
+    EXPECT_EQ(table->store().index->Find(id).location().tier(), Tier::kHbm) << "key " << key;
   }
 }
 
@@ -252,17 +252,17 @@ TEST(HotRows, RowsOfABatchUnderWayMayBeErased) {
   world.Heat(keys);
   ASSERT_EQ(world.CountPayloads(keys), keys.size());
   PayloadList hot;
-  ASSERT_TRUE(hot.Allocate(table->parts().payloads, keys.size()).ok());
+  ASSERT_TRUE(hot.Allocate(table->store().payloads, keys.size()).ok());
   {
     PayloadList::Part part(&hot, 0);
     for (uint32_t i = 0; i < keys.size(); ++i) {
       const RowId id = table->IdOf(keys[i], table->HashOf(keys[i]));
-      part.Add(i, table->parts().index->Find(id).location());
+      part.Add(i, table->store().index->Find(id).location());
     }
   }
   ASSERT_TRUE(Erase(table, keys, {}).ok());
-  EXPECT_GT(table->parts().tier->pool()->ReleaseEmptyPages(), 0u);
-  const PayloadGuard guard(table->parts().payloads);
+  EXPECT_GT(table->store().tier->pool()->ReleaseEmptyPages(), 0u);
+  const PayloadGuard guard(table->store().payloads);
   uint64_t read = 0;
   const Status status = hot.Read(kVectorInPayload, table->layout().vector_bytes,
                                  [&](const PayloadPosition& at, const std::byte* vector) {
@@ -319,7 +319,7 @@ TEST(HotRows, CoolDownHoweverLongNobodyLooksAtThem) {
   world.Heat(KeysFrom(1, 256), 30);
   const std::vector<Key> one = {100};
   std::vector<uint32_t> heat(1);
-  HeatClock* const clock = world.table()->parts().heat_clock;
+  HeatClock* const clock = world.table()->store().heat_clock;
   for (int epoch = 0; epoch < 300; ++epoch) {
     clock->Count(uint64_t{1} << 20);
     ASSERT_TRUE(GetHeat(world.table(), one, heat, {}).ok());
@@ -331,7 +331,7 @@ TEST(HotRows, CoolDownInEpochsThatEndEarly) {
   HotWorld world;
   Put(world.table(), KeysFrom(1, 300), 2.0f);
   world.Heat(KeysFrom(1, 256), 30);
-  HeatClock* const clock = world.table()->parts().heat_clock;
+  HeatClock* const clock = world.table()->store().heat_clock;
   std::vector<uint32_t> heat(300);
   clock->EndEpochs(2);
   ASSERT_TRUE(GetHeat(world.table(), KeysFrom(1, 300), heat, {}).ok());
@@ -352,8 +352,8 @@ TEST(HotRows, KnowTheirRecordsWhereCompactionMovesThem) {
   RowMover* const mover = table->mover();
   for (const Key key : KeysFrom(1, 256)) {
     const RowId id = table->IdOf(key, table->HashOf(key));
-    KeyIndex::Shard* const shard = table->parts().index->shard(KeyIndex::ShardOf(id.hash));
-    const Location location = table->parts().index->Find(id).location();
+    KeyIndex::Shard* const shard = table->store().index->shard(KeyIndex::ShardOf(id.hash));
+    const Location location = table->store().index->Find(id).location();
     ASSERT_EQ(location.tier(), Tier::kHbm);
     const Location from{mover->rows().NoteAt(location).logged};
     ASSERT_TRUE(from.IsInLog());
@@ -457,19 +457,19 @@ TEST(HotRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
   for (int i = 0; i < 20; ++i) LookUp(table, KeysFrom(601, kHotRowsMax));
   Location slot;
   for (Key key = 1201; eviction.TakeFreeSlots({&slot, 1}) == 1; ++key) {
-    table->parts().tier->Free(table->slot_class(), {&slot, 1});
+    table->store().tier->Free(table->slot_class(), {&slot, 1});
     Put(table, {key}, 2.0f);
   }
-  const uint64_t chunk_rows = StagedRows(&table->parts().payloads->memory(), PayloadBytesOf(*table),
+  const uint64_t chunk_rows = StagedRows(&table->store().payloads->memory(), PayloadBytesOf(*table),
                                          LoggedPayloadBytesOf(*table))
                                   .rows_max();
   const uint64_t wanted = eviction.slots_wanted() + std::min(chunk_rows, kHotRowsMax);
-  std::optional<PayloadGuard> batch(table->parts().payloads);
+  std::optional<PayloadGuard> batch(table->store().payloads);
   std::thread mover([&] { world.Flush(); });
   while (eviction.slots_wanted() < wanted) std::this_thread::yield();
   bool has_page = false;
   for (int i = 0; i < 20'000 && !has_page; ++i) {
-    has_page = table->parts().pages->EmptyOnePage();
+    has_page = table->store().pages->EmptyOnePage();
     std::this_thread::yield();
   }
   EXPECT_TRUE(has_page);
@@ -548,7 +548,7 @@ TEST(HotRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
   // The index names the entry in the log for the hot keys, too.
   for (const Key key : hot) {
     const RowId id = world.table()->IdOf(key, world.table()->HashOf(key));
-    ASSERT_TRUE(world.table()->parts().index->Find(id).location().IsInLog());
+    ASSERT_TRUE(world.table()->store().index->Find(id).location().IsInLog());
   }
   PayloadMemory& memory = world->payloads()->memory();
   Device& device = memory.device();

@@ -38,7 +38,7 @@ void Heat(Store* store, Table* table, const std::vector<Key>& keys, int lookups 
 std::vector<Key> KeysWithDevicePayloads(Table* table, const std::vector<Key>& keys) {
   std::vector<Key> hot;
   for (const Key key : keys) {
-    const Match match = table->parts().index->Find(table->IdOf(key, table->HashOf(key)));
+    const Match match = table->store().index->Find(table->IdOf(key, table->HashOf(key)));
     if (match.any() && match.location().tier() == Tier::kHbm) hot.push_back(key);
   }
   return hot;
@@ -167,7 +167,7 @@ TEST(HotStore, OnDiskTakesRowsOfADramThatIsFullAlready) {
   for (int flushes = 0; flushes < 2; ++flushes) {
     // Rows that were in the page have moved to other slots since the plan: the second flush finds
     // them.
-    table->parts().tier->pool()->KeepFree(world.options().dram_bytes);
+    table->store().tier->pool()->KeepFree(world.options().dram_bytes);
     ASSERT_NO_FATAL_FAILURE(Flush(world.get()));
   }
   EXPECT_EQ(KeysWithDevicePayloads(table, hot).size(), hot.size());

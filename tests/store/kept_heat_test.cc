@@ -104,7 +104,7 @@ TEST_F(KeptHeat, IsAsOldAsItWas) {
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_EQ(Told(), aged);
   Table* const table = *world_->catalog().Open("t");
-  table->parts().heat_clock->Count(kMillion);
+  table->store().heat_clock->Count(kMillion);
   const Heats told = Told();
   for (Key key = 0; key < kKeys; ++key) ASSERT_EQ(told[key], aged[key] / 2);
 }

@@ -24,7 +24,7 @@ class NewRowsTest : public testing::Test {
     const KeyHash hash = HashAt(kShard, q, unused);
     return table_->IdOf(KeyWithHash(TableHash(table_->name()), hash), hash);
   }
-  KeyIndex* index() { return table_->parts().index; }
+  KeyIndex* index() { return table_->store().index; }
   KeyIndex::Shard* shard() { return index()->shard(kShard); }
   // Makes all elements of a row `value`.
   auto FillWith(float value) const {
@@ -33,7 +33,7 @@ class NewRowsTest : public testing::Test {
       std::memcpy(table_->layout().Vector(image), values.data(), kDim * sizeof(float));
     };
   }
-  DramTier* tier() { return table_->parts().tier; }
+  DramTier* tier() { return table_->store().tier; }
   uint64_t SlotsPerPage() const { return DramTier::SlotsPerPage(table_->layout().row_bytes); }
   bool Holds(const RowId& id) {
     uint8_t outcome = 0;
@@ -58,7 +58,7 @@ TEST_F(NewRowsTest, WritesHeaderAndVectorAndCountsTheRow) {
     EXPECT_EQ(header->key, id.key);
     EXPECT_EQ(TableOf(header->identity), table_->id());
     EXPECT_FALSE(IsBeingWritten(header->identity));
-    EXPECT_EQ(header->usage, PackUsage(0, 5, table_->parts().heat_clock->now()));
+    EXPECT_EQ(header->usage, PackUsage(0, 5, table_->store().heat_clock->now()));
     const std::vector<float> values(kDim, 2.5f);
     EXPECT_EQ(
         std::memcmp(table_->layout().Vector(row), values.data(), table_->layout().payload_bytes()),

@@ -22,7 +22,7 @@ class PmemFailures : public PmemTier {
  protected:
   // The record of a row that is in PMem alone.
   Location LocationOf(Key key) {
-    return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
+    return table_->store().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
   }
   // Damages a record in PMem.
   void Rot(Location location) {

@@ -47,7 +47,7 @@ class PmemTier : public testing::Test {
     ASSERT_TRUE(Lookup(table_, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {}).ok());
   }
   Tier TierOf(Key key) {
-    return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location().tier();
+    return table_->store().index->Find(table_->IdOf(key, table_->HashOf(key))).location().tier();
   }
   std::vector<Key> KeysIn(Tier tier, Key keys, size_t most) {
     std::vector<Key> found;

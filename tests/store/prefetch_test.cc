@@ -39,7 +39,7 @@ class PrefetchTest : public testing::Test {
   }
 
   bool InMemory(Key key) const {
-    return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location().tier() ==
+    return table_->store().index->Find(table_->IdOf(key, table_->HashOf(key))).location().tier() ==
            Tier::kDram;
   }
   // So many keys whose rows are in memory, or in the log alone.
@@ -81,7 +81,7 @@ class PrefetchTest : public testing::Test {
     }
     next_other_ += 10'000;
   }
-  uint64_t pinned_bytes() const { return table_->parts().pins->used_bytes(); }
+  uint64_t pinned_bytes() const { return table_->store().pins->used_bytes(); }
   uint64_t prefetched() const { return table_->counters().prefetched_rows; }
   uint64_t unused() const { return table_->counters().unused_rows; }
 

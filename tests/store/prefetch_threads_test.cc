@@ -93,7 +93,7 @@ TEST(PrefetchThreads, LoseNoStepBesideEvictionsCompactionAndCheckpoints) {
   Rows expected;
   for (Key key = 0; key < kKeys; ++key) expected[key] = -static_cast<float>(steps[key]);
   ASSERT_NO_FATAL_FAILURE(ExpectIs(store.get(), {{"t", expected}}));
-  EXPECT_LE(table->parts().pins->used_bytes(), kDramBytes / 4);
+  EXPECT_LE(table->store().pins->used_bytes(), kDramBytes / 4);
   Events events;
   for (const char* const name : {"prefetched", "compacted", "checkpoints"}) events.Expect(name);
   events.Count("prefetched", table->counters().prefetched_rows);

@@ -180,7 +180,7 @@ void ExpectNothingLogged(const Store& store) {
   EXPECT_EQ(counters.written_bytes, 0u);
   EXPECT_EQ(counters.dead_segments, 0u);
   for (const Table* const table : store.catalog().List()) {
-    EXPECT_TRUE(table->parts().compactions.empty()) << table->name();
+    EXPECT_TRUE(table->store().compactions.empty()) << table->name();
   }
 }
 

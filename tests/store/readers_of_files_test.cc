@@ -264,11 +264,11 @@ TEST_F(FilesOfReaders, ReadsThatFailAreLossesUntilTheyWork) {
   for (size_t i = 0; i < keys.size(); ++i) {
     const RowId id = table->IdOf(keys[i], table->HashOf(keys[i]));
     // A row in PMem is answered from memory that is mapped.
-    const bool is_on_ssd = table->parts().index->Find(id).location().tier() == Tier::kSsd;
+    const bool is_on_ssd = table->store().index->Find(id).location().tier() == Tier::kSsd;
     const Outcome expected = is_on_ssd ? Outcome::kDataLoss : Outcome::kFound;
     ASSERT_EQ(outcomes[i], static_cast<uint8_t>(expected))
         << keys[i] << " of tier "
-        << static_cast<int>(table->parts().index->Find(id).location().tier());
+        << static_cast<int>(table->store().index->Find(id).location().tier());
   }
   world_.disk().SetFaults(nullptr);
   ExpectIs(world_.get(), states_[1]);

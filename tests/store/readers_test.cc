@@ -202,12 +202,12 @@ class GrowthTest : public testing::Test {
     NoteSize(&shrinkings_);
   }
   void NoteSize(int* changes) {
-    const uint32_t buckets = table_->parts().index->shard(0)->high_buckets;
+    const uint32_t buckets = table_->store().index->shard(0)->high_buckets;
     *changes += buckets != buckets_ ? 1 : 0;
     buckets_ = buckets;
   }
   void WriteWaves() {
-    buckets_ = table_->parts().index->shard(0)->high_buckets;
+    buckets_ = table_->store().index->shard(0)->high_buckets;
     for (int wave = 0; wave < kWaves && !complaints_.any(); ++wave) {
       for (uint32_t i = 0; i + kBatch <= kComing; i += kBatch) Come(i);
       for (const Sightings* seen : {&updates_, &steps_, &looks_, &strangers_, &scans_}) {
@@ -216,10 +216,10 @@ class GrowthTest : public testing::Test {
       for (uint32_t i = 0; i + kBatch <= kComing; i += kBatch) {
         Go(i);
         if (i / kBatch % 32 != 31) continue;
-        released_bytes_ += table_->parts().index->capacity()->Shrink();
+        released_bytes_ += table_->store().index->capacity()->Shrink();
         NoteSize(&shrinkings_);
       }
-      released_bytes_ += table_->parts().index->capacity()->Shrink();
+      released_bytes_ += table_->store().index->capacity()->Shrink();
     }
   }
   // Values of the rows that stay only ever grow.
@@ -400,7 +400,7 @@ TEST(RowReading, ARowWhoseEntryIsGoneIsNotRead) {
   const KeyHash hash = table->HashOf(key);
   const std::vector<float> row = {1, 2, 3, 4};
   ASSERT_TRUE(Upsert(table, {&key, 1}, RowsOf(row, 4), {}).ok());
-  KeyIndex* const index = table->parts().index;
+  KeyIndex* const index = table->store().index;
   const auto copy = [](const RowWatch& watch) { return watch.IsCurrent(); };
 
   const Match match = index->Find(table->IdOf(key, hash));

@@ -297,7 +297,7 @@ TEST_F(StartedCheckpointTest, IsNotStartedWhereItsBarrierCannotBeMade) {
 }
 
 TEST_F(StartedCheckpointTest, IsRefusedWhereTheSystemRefusesAThread) {
-  const BatchGate& gate = *table_->parts().gate;
+  const BatchGate& gate = *table_->store().gate;
   const uint32_t checkpoint = gate.checkpoint();
   latch_.refuses_threads = true;
   EXPECT_TRUE(IsResourceExhausted(Start()));
@@ -464,7 +464,7 @@ TEST_F(StartedCheckpointTest, IsStartedByOneOfTwoThreads) {
 // A thread that waits for it opens the latch by hurrying it.
 class HurriedStart : public StartedCheckpointTest {
  protected:
-  HurriedStart() { latch_.pace = table_->parts().gate->pace(); }
+  HurriedStart() { latch_.pace = table_->store().gate->pace(); }
   // A start hurries nothing: the latch stays closed for a while.
   void StartAndKnock() {
     latch_.is_open = false;

@@ -279,7 +279,7 @@ TEST(Store, ACreatingLookupOfRowsThatAreThereTakesNoLock) {
   CreateAndCheck(table, keys);
   CreateAndCheck(table, keys);
   ASSERT_FALSE(table->fills());
-  KeyIndex::Shard* const shard = table->parts().index->shard(7);
+  KeyIndex::Shard* const shard = table->store().index->shard(7);
   MutexLock lock(&shard->mutex);
   // Waits for ever if it takes the lock.
   std::thread([&] { CreateAndCheck(table, keys); }).join();
@@ -464,7 +464,7 @@ TEST(Store, DroppingATableFreesEveryRowOfItsAndNoOther) {
   const MemoryReport report = ReportMemory(*store);
   EXPECT_EQ(report.rows_bytes, 100u * small->layout().row_bytes);
   EXPECT_EQ(big->rows(), 0u);
-  DramTier* const tier = small->parts().tier;
+  DramTier* const tier = small->store().tier;
   tier->pool()->ReleaseEmptyPages();
   EXPECT_LE(tier->pool()->committed_bytes(), 2 * kHugePageBytes);
   EXPECT_EQ(CreateAndCheck(small, KeysFrom(0, 100))[0], 100u);

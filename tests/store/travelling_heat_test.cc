@@ -67,7 +67,7 @@ TEST(TravellingHeat, SaturatesWhereItsRowsAre) {
   constexpr uint64_t kHot = 7;
   const std::vector<Key> hot(1 << 14, kHot);
   std::vector<float> rows(hot.size() * kDim);
-  table->parts().store_rows->Add(1 << 20);  // no epoch ends meanwhile
+  table->store().store_rows->Add(1 << 20);  // no epoch ends meanwhile
   for (int i = 0; i < 64; ++i) {
     ASSERT_TRUE(Lookup(table, hot, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
   }

@@ -87,7 +87,7 @@ TEST_F(ShardGroupsTest, HoldEveryPositionOnceInOrderWithItsHash) {
       for (size_t i = 0; i < group.size(); ++i) {
         const KeyHash hash = table_->HashOf(keys[group.positions[i]]);
         ASSERT_EQ(group.hashes[i], hash);
-        ASSERT_EQ(table_->parts().index->shard(KeyIndex::ShardOf(hash)), group.shard);
+        ASSERT_EQ(table_->store().index->shard(KeyIndex::ShardOf(hash)), group.shard);
         seen.push_back(group.positions[i]);
       }
     });
@@ -136,7 +136,7 @@ TEST_F(ShardGroupsTest, HaveGuessesThatHoldForNearlyAllRows) {
       const RowId id = table_->IdOf(keys[group.positions[i]], group.hashes[i]);
       const Match guess = group.guesses->At(group.first_guess + number);
       ++asked;
-      if (guess.word != table_->parts().index->Find(id).word) missed.insert(id.key);
+      if (guess.word != table_->store().index->Find(id).word) missed.insert(id.key);
     };
     const auto ask = [&](const ShardGroup& group) {
       MutexLock lock(&group.shard->mutex);
@@ -178,7 +178,7 @@ TEST_F(ShardGroupsTest, HaveGuessesThatHoldForNearlyAllRows) {
 
 // Buckets of shards whose locks are free may be given back outside a guard.
 TEST_F(ShardGroupsTest, MakeAGuardForEachGroupOfKeys) {
-  const EpochTable& epochs = *table_->parts().epochs;
+  const EpochTable& epochs = *table_->store().epochs;
   for (const size_t count : {1u, 16u, 17u, 1000u, 4095u, 4096u, 9000u}) {
     std::vector<Key> keys(count);
     std::iota(keys.begin(), keys.end(), uint64_t{0});
@@ -401,7 +401,7 @@ TEST(HeatTouches, CountForTheBatchAndPositionOfEachRow) {
   first.set_touches(touches_of_first);
   const Batch second(table, std::span(keys).last(1), {});
   {
-    const EpochTable::Guard guard(table->parts().epochs);
+    const EpochTable::Guard guard(table->store().epochs);
     HeatTouches touches(first);
     const auto add = [&](const Batch& batch, uint32_t position) {
       touches.Use(batch);

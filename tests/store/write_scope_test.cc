@@ -44,7 +44,7 @@ int LockedShards(KeyIndex* index) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
 class LockWatch {
  public:
   LockWatch(SpillWorld* world, Table* table) : disk_(&world->disk()) {
-    disk_->SetFaults([this, index = table->parts().index](const DiskCall& call) {
+    disk_->SetFaults([this, index = table->store().index](const DiskCall& call) {
       if (call.kind == DiskCall::Kind::kRead) {
         ++reads_;
         locked_ += LockedShards(index);
@@ -191,7 +191,7 @@ TEST(WriteScope, TheHotGateIsFreeBetweenTwoPieces) {
   const std::vector<float> ones(keys.size() * kDim / 2, 1.0f);
   ASSERT_TRUE(Upsert(table, keys, RowsOf(ones, kDim / 2), {}).ok());
   ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
-  EntryGate* const gate = table->parts().payloads->gate();
+  EntryGate* const gate = table->store().payloads->gate();
   uint64_t closed = 0;
   world.disk().SetFaults([&](const DiskCall& call) {
     if (call.kind != DiskCall::Kind::kRead || !gate->TryClose()) return OkStatus();

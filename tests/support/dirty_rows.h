@@ -27,21 +27,22 @@ inline DirtyRows DirtyRowsOf(Store* store) {
   for (const Table* const table : store->catalog().List()) tables[table->id()] = table;
   DirtyRows dirty;
   if (tables.empty()) return dirty;
-  const StoreParts& parts = tables.begin()->second->parts();
+  const StoreContext& context = tables.begin()->second->store();
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     constexpr int kShardHashBits = 64 - std::bit_width(KeyIndex::kShardCount - 1);
     const KeyHash first = KeyHash{i} << kShardHashBits;
-    KeyIndex::Shard* const shard = parts.index->shard(i);
+    KeyIndex::Shard* const shard = context.index->shard(i);
     MutexLock lock(&shard->mutex);
-    parts.index->VisitHashes(
-        shard, first, first + ((KeyHash{1} << kShardHashBits) - 1), [&](Location location) {
-          if (location.IsInLog()) return;
-          const auto* const header = reinterpret_cast<const RowHeader*>(parts.tier->Row(location));
-          const Table& table = *tables.at(TableOf(LoadIdentity(header)));
-          if (!table.mover()->rows().IsDirty(location)) return;
-          if (!dirty.slots.insert(DramSlotOf(location).units).second) return;
-          dirty.bytes += RecordBytesOf(table.layout().row_bytes);
-        });
+    context.index->VisitHashes(shard, first, first + ((KeyHash{1} << kShardHashBits) - 1),
+                               [&](Location location) {
+                                 if (location.IsInLog()) return;
+                                 const std::byte* const row = context.tier->Row(location);
+                                 const auto* const header = reinterpret_cast<const RowHeader*>(row);
+                                 const Table& table = *tables.at(TableOf(LoadIdentity(header)));
+                                 if (!table.mover()->rows().IsDirty(location)) return;
+                                 if (!dirty.slots.insert(DramSlotOf(location).units).second) return;
+                                 dirty.bytes += RecordBytesOf(table.layout().row_bytes);
+                               });
   }
   return dirty;
 }
