@@ -62,6 +62,8 @@ struct ConstRowSpan {
 
 // Positions of a batch are 32 bits wide: twelve bytes of scratch per key instead of sixteen.
 inline constexpr uint64_t kBatchKeysMax = 0xFFFFFFFF;
+// Batches of at most this many keys allocate nothing.
+inline constexpr size_t kInlineKeys = 64;
 inline constexpr uint32_t kDimMax = 4096;
 
 }  // namespace embank

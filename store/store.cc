@@ -236,8 +236,7 @@ Status Store::MakeHotRows() {
   TopkFlushOptions flush{.hysteresis = environment_.hot_hysteresis};
   if (options_.warmup_iters != 0) flush.warmup_iters = options_.warmup_iters;
   if (options_.flush_iters != 0) flush.flush_iters = options_.flush_iters;
-  hot_.flush = std::make_unique<TopkFlush>(hot_.rows.get(), heat_.clock.get(),
-                                           environment_.executor.get(), flush);
+  hot_.flush = std::make_unique<TopkFlush>(hot_.rows.get(), flush);
   context_.topk_flush = hot_.flush.get();
   return OkStatus();
 }

@@ -38,6 +38,7 @@ Status Batch::StatusOf(Outcome outcome, const Words& words, Hint hint) const {
   if (!outcomes_.empty() || count(outcome) == 0) return OkStatus();
   return NoThrowStatus(words.code, [&] {
     const uint64_t first = tally_.first(outcome);
+    EMBANK_CHECK(first < keys_.size());
     return StrCat(words.front, count(outcome), " of ", keys_.size(), words.keys, "table \"",
                   table_->name(), "\"", words.end, ", the first is key ", keys_[first],
                   " at position ", first, "; ", hint());

@@ -79,7 +79,6 @@ class LoggedRows {
   // Without a log there is no space, and nothing is added.
   size_t FirstOf(uint32_t begin) const { return positions_.values().empty() ? 0 : begin; }
 
-  static constexpr size_t kInlineKeys = 64;
   Scratch<uint32_t, kInlineKeys> positions_;
   Scratch<Location, kInlineKeys> locations_;
 };

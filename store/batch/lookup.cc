@@ -251,9 +251,6 @@ void ReadExisting(Batch* batch, LoggedRows* logged, PayloadList* payloads, Missi
 
 namespace {
 
-// Small batches need no allocation.
-constexpr size_t kInlineKeys = 64;
-
 // The creation of the rows that a lookup does not find.
 class Creation {
  public:

@@ -107,8 +107,8 @@ class RowsAhead {
   // More rows would evict each other.
   const uint64_t evictions_max_;
   ShardPlan plan_;
-  Scratch<uint32_t, 64> positions_;
-  Scratch<Location, 64> locations_;
+  Scratch<uint32_t, kInlineKeys> positions_;
+  Scratch<Location, kInlineKeys> locations_;
   std::atomic<uint64_t> promoted_{0};
   std::array<std::atomic<uint64_t>, kTiers> promoted_from_{};  // by tier
   std::atomic<uint64_t> not_promoted_{0};  // counts rows that found no slot; then the rest is not

@@ -61,8 +61,6 @@ class ShardPlan {
   void ForEachGroup(const Batch& batch, Body body);
 
  private:
-  // Small batches need no allocation.
-  static constexpr size_t kInlineKeys = 64;
   // Shards whose keys go through one pipeline are a run. Each shard is a run by itself where shards
   // have at least this many positions on average: four groups.
   static constexpr size_t kRunKeysMin = 64;

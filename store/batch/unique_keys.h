@@ -31,7 +31,6 @@ class UniqueKeys {
   }
 
  private:
-  static constexpr size_t kInlineKeys = 64;
   // The places of the hash table per key: it is at most half full.
   static constexpr size_t kPlacesPerKey = 2;
 

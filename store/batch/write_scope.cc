@@ -17,8 +17,6 @@
 namespace embank {
 namespace {
 
-// Small batches need no allocation.
-constexpr size_t kInlineRows = 64;
 // A piece takes the locks of 64 shards, 5 us. Its rows take 40 us and more.
 constexpr uint64_t kPieceKeysMin = 256;
 // Sixteen parts, which threads share, or 4 ms of one.
@@ -64,7 +62,7 @@ uint64_t PieceKeysOf(const Batch& batch) {
 Status FlushPayloads(const Batch& batch, ShardPlan* plan) {
   const Table& table = batch.table();
   const StoreContext& store = table.store();
-  Scratch<RowInSlot, kInlineRows> rows;
+  Scratch<RowInSlot, kInlineKeys> rows;
   EMBANK_RETURN_IF_ERROR(rows.Allocate(plan->count()));
   size_t count = 0;
   plan->ForEachGroup(batch, [&](const ShardGroup& group) {

@@ -34,7 +34,6 @@ StatusOr<const RowClasses::Entry*> RowClasses::FindOrAdd(const RowClass& row_cla
     entry = entries_.end() - 1;
   }
   if (has_notes) EMBANK_RETURN_IF_ERROR(CheckNotesReach(row_class));
-  if (forgets) EMBANK_RETURN_IF_ERROR(ChargeDirectory());
   if (entry->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*entry, has_notes));
   if (forgets && entry->forgetter == nullptr) {
     entry->forgetter = std::make_unique<RowForgetter>(&entry->mover->rows());
@@ -71,15 +70,6 @@ Status RowClasses::MakeMover(Entry* entry, bool has_notes) {
   if (has_notes) EMBANK_RETURN_IF_ERROR(store_.budget->Charge(RowMover::kFixedBytes));
   if (store_.pages != nullptr) store_.pages->AddClass(mover.get());
   entry->mover = std::move(mover);
-  return OkStatus();
-}
-
-// The directory of tables counts where they use it in a store in memory: from the first one on that
-// forgets.
-Status RowClasses::ChargeDirectory() {
-  if (is_directory_charged_) return OkStatus();
-  EMBANK_RETURN_IF_ERROR(store_.budget->Charge(sizeof(TableDirectory)));
-  is_directory_charged_ = true;
   return OkStatus();
 }
 

@@ -45,10 +45,8 @@ class RowClasses {
  private:
   Status CheckNotesReach(const RowClass& row_class) const;
   Status MakeMover(Entry* entry, bool has_notes);
-  Status ChargeDirectory();
 
   const StoreContext& store_;
-  bool is_directory_charged_ = false;
   std::vector<Entry> entries_;
 };
 

@@ -51,8 +51,6 @@ class BatchPiece {
   const std::array<uint64_t, kTiers>& found_in() const { return found_in_; }
 
  private:
-  static constexpr size_t kInlineKeys = 64;
-
   Table* table_ = nullptr;
   size_t size_ = 0;
   uint64_t without_place_ = 0;

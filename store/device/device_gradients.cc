@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/memory/scratch.h"
 #include "base/status_macros.h"
+#include "gpu/gradient_rows.h"
 #include "store/batch/batch.h"
 #include "store/batch/gradients.h"
 #include "store/batch/row_group.h"
@@ -21,8 +22,7 @@
 namespace embank {
 namespace {
 
-// Gradients of a key are summed in runs of so many (docs/arithmetic.md).
-constexpr uint64_t kSumRun = 32;
+static_assert(kSumRun == kGradientRun, "the host and the device sum the same runs");
 
 // A distinct key: its shard, and the index in the shard's group of its first position.
 struct KeyAt {
@@ -76,7 +76,7 @@ class DeviceGradients {
   UniqueKeys piece_unique_;
   size_t cold_count_ = 0;
   std::array<ShardGroup, KeyIndex::kShardCount> groups_;  // by shard, those that have positions
-  Scratch<KeyAt, 64> cold_;                               // keys without a row in device memory
+  Scratch<KeyAt, kInlineKeys> cold_;                      // keys without a row in device memory
   Scratch<float, 1> long_sum_;                            // of a key with very many positions
 };
 
@@ -177,7 +177,8 @@ Status DeviceGradients::SumLong(const KeyAt& key, GradientSums* sums) {
   while (left > 0) {
     sums->Clear();
     while (left > 0 && sums->HasSpaceFor(kSumRun)) {
-      const std::span<uint32_t> run = sums->Add(static_cast<uint32_t>(std::min(left, kSumRun)));
+      const std::span<uint32_t> run =
+          sums->Add(static_cast<uint32_t>(std::min<uint64_t>(left, kSumRun)));
       for (uint32_t& position : run) {
         position = group.positions[next];
         next = unique_.Next(group, next);

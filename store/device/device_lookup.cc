@@ -21,8 +21,6 @@
 namespace embank {
 namespace {
 
-constexpr size_t kInlineKeys = 64;
-
 // Outcomes of a piece that a batch does not know.
 constexpr uint8_t kMissing = 0xF0;   // to be created by the second pass
 constexpr uint8_t kAnswered = 0xF1;  // its row is not in host memory

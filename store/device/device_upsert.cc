@@ -20,8 +20,6 @@
 namespace embank {
 namespace {
 
-constexpr size_t kInlineUpserts = 64;
-
 class DeviceUpsert {
  public:
   DeviceUpsert(Batch* batch, WriteScope* scope, DeviceArray rows)
@@ -57,9 +55,9 @@ class DeviceUpsert {
   PayloadList payloads_;
   size_t piece_keys_ = 0;
   size_t cold_count_ = 0;
-  Scratch<uint32_t, kInlineUpserts> cold_;  // positions without a row in device memory, by shard
-  Scratch<std::byte, 1> host_rows_;         // of one piece
-  Scratch<std::byte, 1> first_payload_;     // of a new row, with a vector of zeros
+  Scratch<uint32_t, kInlineKeys> cold_;  // positions without a row in device memory, by shard
+  Scratch<std::byte, 1> host_rows_;      // of one piece
+  Scratch<std::byte, 1> first_payload_;  // of a new row, with a vector of zeros
 };
 
 Status DeviceUpsert::Allocate() {

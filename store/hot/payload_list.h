@@ -89,7 +89,7 @@ class PayloadList {
   std::atomic<bool> has_any_{false};
   bool is_collected_ = false;
   size_t size_ = 0;
-  Scratch<PayloadPosition, 64> positions_;
+  Scratch<PayloadPosition, kInlineKeys> positions_;
 };
 
 // Notes a row that changes next, under the lock of its shard. kRefused: the log has no space for a

@@ -28,16 +28,14 @@ uint64_t IterationsSinceLook(Table* table) {
 
 }  // namespace
 
-TopkFlush::TopkFlush(PayloadRows* payloads, HeatClock* heat_clock, Executor* executor,
-                     const TopkFlushOptions& options)
+TopkFlush::TopkFlush(PayloadRows* payloads, const TopkFlushOptions& options)
     : payloads_(*payloads),
-      heat_clock_(*heat_clock),
       options_(options),
       next_look_(options.flush_iters == TopkFlushOptions::kNever ? UINT64_MAX
                                                                  : options.warmup_iters),
       pace_(options.flush_iters),
       mover_(payloads),
-      task_(executor->MakeBackgroundTask([this] { return Step(); })) {}
+      task_(payloads->store().executor->MakeBackgroundTask([this] { return Step(); })) {}
 
 void TopkFlush::CountLookup(Table* table, uint64_t positions) {
   positions_.fetch_add(positions, std::memory_order_relaxed);
@@ -66,7 +64,7 @@ void TopkFlush::Look(Table* table) {
     if (std::exchange(is_warm_, true)) {
       step = pace_.Look({lookups, std::min(hits - before.hits, lookups)});
     }
-    heat_clock_.EndEpochs(step.epochs);
+    payloads_.store().heat_clock->EndEpochs(step.epochs);
     early_epochs_.fetch_add(step.epochs, std::memory_order_relaxed);
     if (step.flush) {
       is_due_.store(true, std::memory_order_relaxed);
@@ -147,7 +145,7 @@ void TopkFlush::RaiseCreated(const Table& table, KeySpan keys) {
 void TopkFlush::VisitRows(HotVisit visit) const {
   const StoreContext& store = payloads_.store();
   const PayloadSlots& payloads = payloads_.memory().slots();
-  const HeatEpoch now = heat_clock_.now();
+  const HeatEpoch now = store.heat_clock->now();
   // Neighbours are mostly of one table, and divisions take time.
   const Table* last = nullptr;
   uint32_t share_bytes = 0;

@@ -46,9 +46,8 @@ struct TopkFlushReport {
 // Thread-safe. Callers hold no lock and no guard.
 class TopkFlush {
  public:
-  // All of them outlive it.
-  TopkFlush(PayloadRows* payloads, HeatClock* heat_clock, Executor* executor,
-            const TopkFlushOptions& options);
+  // The payloads outlive it.
+  TopkFlush(PayloadRows* payloads, const TopkFlushOptions& options);
   TopkFlush(const TopkFlush&) = delete;
   TopkFlush& operator=(const TopkFlush&) = delete;
 
@@ -90,7 +89,6 @@ class TopkFlush {
   void VisitRows(HotVisit visit) const;
 
   PayloadRows& payloads_;
-  HeatClock& heat_clock_;
   const TopkFlushOptions options_;
   std::atomic<uint64_t> positions_{0};  // of all lookups
   std::atomic<uint64_t> next_look_;     // iterations since the last look; UINT64_MAX: none

@@ -83,7 +83,7 @@ struct alignas(64) Bucket {
     EndWrite((head & ~(uint64_t{0x4081} << (kDisplacementShift + slot))) |
              bits << (kDisplacementShift + slot) | uint64_t{1} << (kOccupiedShift + slot));
   }
-  // Those in these slots, a bit each.
+  // Removes the entries in `slots`, a bit each.
   void RemoveSlots(uint32_t slots) {
     const uint64_t head = BeginWrite();
     for (uint32_t left = slots; left != 0; left &= left - 1) {

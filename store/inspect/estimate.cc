@@ -44,7 +44,6 @@ Estimate EstimateInMemory(const StoreOptions& options, const RowsByClass& rows_b
   const uint64_t rows_and_index = estimate.slab_bytes + estimate.index_bytes;
   estimate.fixed_bytes =
       kStoreFixedBytes + tables * kTableFixedBytes + forgetters * ClassRows::kFixedBytes +
-      (forgetters > 0 ? sizeof(TableDirectory) : 0) +
       DramTier::FixedBytes(std::max({RowAddressBytes(options), kDramBytesMin, 2 * rows_and_index}));
   estimate.dram_bytes = std::max(kDramBytesMin, estimate.fixed_bytes + rows_and_index);
   estimate.rows_in_dram = rows;

@@ -201,9 +201,9 @@ class TableGradients {
   bool has_outcomes_ = true;
   bool has_addresses_ = true;                // or the one feature has its gradients in rows
   std::deque<PositionGradients> positions_;  // of each feature of the group
-  Scratch<const std::byte*, 64> addresses_;
-  Scratch<Key, 64> keys_;  // of all features, where there are several
-  Scratch<uint8_t, 64> outcomes_;
+  Scratch<const std::byte*, kInlineKeys> addresses_;
+  Scratch<Key, kInlineKeys> keys_;  // of all features, where there are several
+  Scratch<uint8_t, kInlineKeys> outcomes_;
   std::optional<GradientBatch> batch_;
 };
 

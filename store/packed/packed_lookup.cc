@@ -35,9 +35,6 @@ uint64_t ChunkKeys(const TableGroup& group) {
   return std::clamp<uint64_t>(bytes / vector_bytes, 1, keys_max);
 }
 
-// A batch of so many keys needs no allocation (store/batch).
-constexpr uint64_t kKeysWithoutMemory = 64;
-
 // Keys whose rows are added from their slots at once: for readers hold up the reuse of memory.
 constexpr uint64_t kKeysFromSlots = 4096;
 
@@ -437,8 +434,8 @@ class TableLookup {
     const bool is_untouched = answered.counts == OutcomeTally().counts;
     if (!IsResourceExhausted(status) || !is_untouched) return status;
     status = OkStatus();
-    for (uint64_t i = 0; i < all.keys.size(); i += kKeysWithoutMemory) {
-      const uint64_t count = std::min<uint64_t>(kKeysWithoutMemory, all.keys.size() - i);
+    for (uint64_t i = 0; i < all.keys.size(); i += kInlineKeys) {
+      const uint64_t count = std::min<uint64_t>(kInlineKeys, all.keys.size() - i);
       OutcomeTally piece;
       status.Update(AnswerAtOnce(all.Part(i, count), rule, &piece));
       tally->Add(piece, begin + i);

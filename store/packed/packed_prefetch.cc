@@ -29,7 +29,7 @@ Status PrefetchPacked(std::span<const Feature> features) {
     EMBANK_RETURN_IF_ERROR(group.table->CheckAlive());
     if (group.features.size() > 1) keys_max = std::max(keys_max, group.keys);
   }
-  Scratch<Key, 64> memory;
+  Scratch<Key, kInlineKeys> memory;
   EMBANK_RETURN_IF_ERROR(memory.Allocate(keys_max));
   for (const TableGroup& group : groups) {
     KeySpan keys = features[group.features[0]].keys;

@@ -24,7 +24,6 @@ class BatchKeys {
   bool Has(TableId table, Key key) const;
 
  private:
-  static constexpr size_t kInlineKeys = 64;
   // The places of the hash table per key: it is at most half full.
   static constexpr size_t kPlacesPerKey = 2;
   // A place without a position.

@@ -39,7 +39,7 @@ ClassRows::ClassRows(const StoreContext& store, SlotClass slot_class, const RowC
       has_notes_(has_notes),
       orders_(*store.tier, *store.heat_clock, row_class.slot_bytes, row_class.eviction, has_notes),
       notes_(orders_.notes()),
-      pins_(*store.tier, store.tables, notes_),
+      pins_(*store.tier, *store.tables, notes_),
       header_notes_(*store.tier, DramTier::kHeaderSlotBytes) {
   EMBANK_CHECK(has_notes_ || !has_log_);
 }

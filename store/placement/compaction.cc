@@ -127,6 +127,7 @@ Compaction::StepEnd Compaction::LeaveLog(CompactionAim aim, RowMover** in_memory
   const StepEnd end = TryStep(aim);
   const uint64_t index_debt = rows_to_forget_.load(std::memory_order_relaxed);
   // Rows of a higher tier are forgotten, too.
+  EMBANK_CHECK(!store_.compactions.empty());
   Compaction* const highest = store_.compactions.front();
   if (end == StepEnd::kNothing && highest != this && index_debt > 0) {
     return highest->ForgetFor(this, index_debt, in_memory, looked_at_bytes);

@@ -7,7 +7,7 @@ namespace embank {
 
 Table& PinnedSlots::TableAt(Location slot) const {
   const auto* const header = reinterpret_cast<const RowHeader*>(tier_.Row(slot));
-  Table* const table = tables_->Get(TableOf(LoadIdentity(header)));
+  Table* const table = tables_.Get(TableOf(LoadIdentity(header)));
   EMBANK_CHECK(table != nullptr);
   return *table;
 }

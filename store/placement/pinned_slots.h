@@ -12,8 +12,8 @@ namespace embank {
 // The caller holds the lock of the row's shard.
 class PinnedSlots {
  public:
-  // All of them outlive it. Tables may be nullptr where slots have no notes, and no row is pinned.
-  PinnedSlots(const DramTier& tier, const TableDirectory* tables, const SlotNotes& notes)
+  // All of them outlive it.
+  PinnedSlots(const DramTier& tier, const TableDirectory& tables, const SlotNotes& notes)
       : tier_(tier), tables_(tables), notes_(notes) {}
 
   // Pins the row in a slot from now on, if its table may pin one more row.
@@ -29,7 +29,7 @@ class PinnedSlots {
   SlotNote& NoteAt(Location slot) const { return notes_.Of(notes_.NumberOf(slot)); }
 
   const DramTier& tier_;
-  const TableDirectory* const tables_;
+  const TableDirectory& tables_;
   const SlotNotes& notes_;
 };
 
