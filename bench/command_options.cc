@@ -70,7 +70,7 @@ CLI::App* AddKv(CLI::App* program, KvOptions* options, Words* words) {
   AddNumber(app, "--seconds", &options->seconds, "of each phase but the fill");
   AddNumber(app, "--rounds", &options->rounds, "of all engines; figures are their medians");
   AddNumber(app, "--seed", &options->seed, "of keys and rows");
-  app->add_flag("--reserve", options->reserve, "tell the peers the number of rows beforehand");
+  app->add_flag("--reserve", options->reserve, "tell all engines the number of rows beforehand");
   AddNumber(app, "--dram-fraction", &options->dram_fraction,
             "memory of an engine / its data, where rows are forgotten; 0: no limit");
   AddNumber(app, "--dram-bytes", &options->dram_bytes, "the same in bytes; 0: see --dram-fraction");

@@ -40,7 +40,9 @@ class EmbankEngine final : public Engine {
 
 StatusOr<std::unique_ptr<Engine>> MakeEmbankEngine(const EngineConfig& config) {
   constexpr uint32_t kWorkerThreads = 1;
-  EMBANK_ASSIGN_OR_RETURN(CStore store, OpenCStore(config.shape, config.seed, kWorkerThreads));
+  TableShape shape = config.shape;
+  shape.expected_rows = config.rows_announced;
+  EMBANK_ASSIGN_OR_RETURN(CStore store, OpenCStore(shape, config.seed, kWorkerThreads));
   return std::make_unique<EmbankEngine>(std::move(store));
 }
 

@@ -39,6 +39,7 @@ struct TableShape {
   uint32_t dim = 32;
   ValueType value_type = ValueType::kF32;
   Optimizer optimizer = Optimizer::kAdagrad;
+  uint64_t expected_rows = 0;  // 0: nobody knows how many there will be
 };
 
 struct KvOptions {
