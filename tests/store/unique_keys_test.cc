@@ -388,6 +388,21 @@ TEST(LookupsOfRepeatedKeys, RefuseAllPositionsOfAKeyWithoutSpace) {
   EXPECT_EQ(table->rows(), 0u);
 }
 
+TEST(OutcomeTally, KeepsTheFirstPositionOfEachOutcome) {
+  OutcomeTally tally, part;
+  for (const uint64_t position : {7, 3, 5}) tally.Add(Outcome::kAbsent, position);
+  tally.Add(Outcome::kRefused, 9);
+  part.Add(Outcome::kDataLoss, 1);
+  part.Add(Outcome::kAbsent, 0);
+  part.Add(Outcome::kRefused, 2);
+  tally.Add(part, 4);  // its positions are from 4 on
+  EXPECT_EQ(tally.first(Outcome::kAbsent), 3u);
+  EXPECT_EQ(tally.first(Outcome::kRefused), 6u);
+  EXPECT_EQ(tally.first(Outcome::kDataLoss), 5u);
+  EXPECT_EQ(tally.count(Outcome::kAbsent), 4u);
+  EXPECT_EQ(tally.first(Outcome::kUnavailable), OutcomeTally::kNoPosition);
+}
+
 // The rows are written before their touches are counted, so that each is looked for by the key of
 // its position in its batch.
 TEST(HeatTouches, CountForTheBatchAndPositionOfEachRow) {
