@@ -79,7 +79,7 @@ std::string Batch::RefusalReason() const {
 }
 
 Status Batch::RefusedStatus() const {
-  // As after most calls, of which a small one is short.
+  // Most calls find all their rows, and a small call is short.
   if (count(Outcome::kFound) == keys_.size()) return OkStatus();
   EMBANK_RETURN_IF_ERROR(UnreadStatus());
   return StatusOf(Outcome::kRefused,

@@ -22,7 +22,7 @@ struct OutcomeTally {
   static constexpr uint64_t kNoPosition = ~uint64_t{0};
 
   std::array<uint64_t, kOutcomes> counts{};  // index: Outcome - 1
-  // Index: as of counts. That of found rows may be missing.
+  // The index is that of counts. The first of the found rows may be missing.
   std::array<uint64_t, kOutcomes> firsts = NoPositions();
   std::array<uint64_t, kTiers> found_in{};  // lookups: the tier of each row that was found
   uint64_t without_place = 0;               // refusals by the index

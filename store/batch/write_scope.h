@@ -109,8 +109,8 @@ class WriteScope {
   // calls `change`, and settles it.
   void ChangePiece(const Batch& piece, ShardPlan* plan, FunctionRef<void()> change);
 
-  // The parts of Change, for batches that change together: admits positions without a guard, after
-  // it has promoted the rows of some, which no PromoteAll has; then changes them. Under a
+  // The parts of Change, for batches that change together: admits positions without a guard, and
+  // first promotes the rows of some, for which nobody calls PromoteAll; then changes them. Under a
   // ChangeGuard of the caller's, in any thread. `others_bytes`: space in the log that rows of the
   // other batches need beside those of this one. `choose`: as in ShardPlan::ForEachShard.
   void Admit(Positions positions, uint64_t others_bytes);

@@ -120,7 +120,7 @@ void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
 
 // ---- visits ----
 
-// Nothing changes under the lock, so that no version is looked at.
+// The lock keeps entries as they are, so that no version is needed.
 template <typename Visit>
 void KeyIndex::VisitUnderLock(const RowId& id, const Visit& visit) const {
   const Shard& shard = shards_[ShardOf(id.hash)];
