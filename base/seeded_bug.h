@@ -64,15 +64,15 @@ enum class SeededBug {
   kTouchLost,               // a lookup does not touch one row of each shard in the order of LRU
   kRepeatedKeyCountedOnce,  // heat of a key that is looked up once for several positions is one
   // Rows in device memory.
-  kNoWriteBack,          // a changed row that leaves device memory stays as it was before it came
-  kStaleBytesBelow,      // a row that leaves it gets the bytes of another row
-  kMovedBeforeCopied,    // a row leaves it before its bytes have arrived
-  kNoWaitForDevice,      // a batch uses bytes before the device has copied them
-  kFlushPassSkipsHot,    // the flush pass of a checkpoint leaves rows in device memory out
-  kNoPayloadPreImage,    // a batch changes such a row before its pending flush
+  kNoWriteBack,        // a changed row that leaves device memory stays as it was before it came
+  kStaleBytesBelow,    // a row that leaves it gets the bytes of another row
+  kMovedBeforeCopied,  // a row leaves it before its bytes have arrived
+  kNoWaitForDevice,    // a batch uses bytes before the device has copied them
+  kFlushPassSkipsPayloads,  // the flush pass of a checkpoint leaves rows in device memory out
+  kNoPayloadPreImage,       // a batch changes such a row before its pending flush
   kPayloadNoteNotMoved,  // compaction moves a record, and the note of a row in device memory stays
   kPayloadStampsNotRenewed,  // stamps of heat in device memory are not renewed
-  kHotWrittenTwice,          // the first of two positions with one row counts, not the last
+  kPayloadWrittenTwice,      // the first of two positions with one row counts, not the last
   kPayloadOutlivesTable,     // a drop leaves rows in device memory behind
   kPayloadHeatNotSaved,      // a checkpoint leaves the heat of such rows out
   kEarlyEpochsNotRenewed,    // epochs that a drift ends early renew no stamps

@@ -146,7 +146,7 @@ CLI::App* AddTiers(CLI::App* program, TiersOptions* options, Words* words) {
   AddNumber(app, "--dram-share", &options->dram_share, "memory of the store / all rows");
   AddNumber(app, "--pmem-share", &options->pmem_share, "rows in PMem / all rows");
   AddNumber(app, "--flush-iters", &options->flush_iters,
-            "batches between two flushes of the hot set, and before the first");
+            "batches between two top-k flushes, and before the first");
   AddCudaDevice(app, &options->cuda_device);
   return app;
 }

@@ -20,7 +20,7 @@ namespace embank {
 namespace {
 
 constexpr uint64_t kFillKeys = 8192;
-constexpr uint64_t kWarmUps = 4;     // lookups of each hot row, so that it is hotter than others
+constexpr uint64_t kWarmUps = 4;     // lookups of each HBM row, so that it is hotter than others
 constexpr uint64_t kBatchesMin = 8;  // different batches of a case
 constexpr uint64_t kPageBytes = 64 << 10;
 constexpr float kGradient = 1e-4f;

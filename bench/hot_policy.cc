@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "bench/exact_lru.h"
-#include "store/hot/heat_pace.h"
-#include "store/hot/hot_plan.h"
+#include "store/payload/heat_pace.h"
+#include "store/payload/topk_plan.h"
 #include "store/placement/heat_clock.h"
 #include "tests/support/algorithm1.h"
 #include "tiers/row/row_header.h"
@@ -36,8 +36,8 @@ class HotFlags {
   // Plans with the heat that `heat_of` gives, and moves what the plan says. Returns how many rows
   // became hot. An id of which heat_of returns a negative number has no row.
   template <typename HeatOfId>
-  uint64_t Flush(const HotPlanOptions& options, const HeatOfId& heat_of) {
-    const auto source = [&](HotVisit visit) {
+  uint64_t Flush(const TopkPlanOptions& options, const HeatOfId& heat_of) {
+    const auto source = [&](TopkVisit visit) {
       for (uint32_t id = 0; id < is_hot_.size(); ++id) {
         const int64_t heat = heat_of(id);
         if (heat < 0) continue;
@@ -46,10 +46,10 @@ class HotFlags {
                .payload_bytes = kRowBytes,
                .table = 0,
                .key = id,
-               .is_hot = is_hot_[id] != 0});
+               .in_hbm = is_hot_[id] != 0});
       }
     };
-    const StatusOr<HotPlan> plan = PlanHotSet(source, options);
+    const StatusOr<TopkPlan> plan = PlanTopk(source, options);
     EMBANK_CHECK(plan.ok());
     for (const PlannedRow& row : plan->leavers) is_hot_[row.key] = 0;
     for (const PlannedRow& row : plan->arrivals) is_hot_[row.key] = 1;
@@ -205,7 +205,7 @@ class EmbankPolicy final : public HotPolicy {
   HotFlags flags_;
   std::vector<RowHeader> headers_;
   HeatPace pace_;
-  HotFigures figures_{};
+  HitFigures figures_{};
   uint64_t batches_ = 0;  // since the first flush
   uint64_t created_ = 0;
   uint64_t positions_ = 0;  // since the epoch began

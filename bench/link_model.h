@@ -18,7 +18,7 @@ struct LinkModel {
     const double bytes = (1.0 - hit_share) * rows_per_batch * static_cast<double>(row_bytes);
     return latency_seconds + bytes / bytes_per_second;
   }
-  // Rate with that share of hot rows / rate without hot rows.
+  // Rate with that share of HBM rows / rate without HBM rows.
   double Gain(double hit_share) const { return BatchSeconds(0.0) / BatchSeconds(hit_share); }
 
   // Distinct rows that a batch has at least where Gain(h) is `part` / (1 - h), 0 < part < 1:

@@ -55,7 +55,7 @@ struct KvOptions {
   double seconds = 1.0;                 // of each phase but the fill
   uint32_t rounds = 5;
   uint64_t seed = 1;
-  bool reserve = false;   // tell the peers the number of rows beforehand
+  bool reserve = false;   // tell all engines the number of rows beforehand
   uint64_t id_space = 0;  // ids are below it; 0: it is `rows`
   // Memory of an engine / bytes of vectors and states, or in bytes; both 0: no budget. With a
   // budget rows are forgotten, and what stands above of engines, phases, seconds and reserve does

@@ -361,7 +361,7 @@ HtmlSection TiersSection(const Machine& machine, const TiersOptions& options,
   section.tables = {
       TierTable(report), VerbTable(verbs),
       FigureTable("Moves",
-                  {{"flushes of the hot set", Grouped(report.hot_flushes)},
+                  {{"top-k flushes", Grouped(report.hot_flushes)},
                    {"checkpoints", Grouped(report.checkpoints)},
                    {"p99 of a batch beside flushes, us",
                     absl::StrFormat("%.0f", report.flush.p99_beside_us)},

@@ -1,6 +1,5 @@
 #include "bench/table_options.h"
 
-#include <bit>
 #include <cstdint>
 
 namespace embank {
@@ -14,9 +13,7 @@ embank_table_options MakeTableOptions(const TableShape& shape) {
   options.initializer = EMBANK_INIT_UNIFORM;
   options.init_a = -0.05f;
   options.init_b = 0.05f;
-  if (shape.expected_rows > 0) {
-    options.expected_rows_log2 = static_cast<uint32_t>(std::bit_width(shape.expected_rows - 1));
-  }
+  options.expected_rows_log2 = ExpectedRowsLog2(shape.expected_rows);
   options.initial_accumulator = 0.1f;  // not 0: a state that was never written must show
   return options;
 }

@@ -2,10 +2,18 @@
 #ifndef EMBANK_BENCH_TABLE_OPTIONS_H_
 #define EMBANK_BENCH_TABLE_OPTIONS_H_
 
+#include <bit>
+#include <cstdint>
+
 #include "bench/options.h"
 #include "bindings/c/embank.h"
 
 namespace embank {
+
+// The option of embank_table_options for a number of rows; 0: it is not known.
+constexpr uint32_t ExpectedRowsLog2(uint64_t rows) {
+  return rows == 0 ? 0 : static_cast<uint32_t>(std::bit_width(rows - 1));
+}
 
 inline constexpr char kTableName[] = "rows";
 

@@ -13,7 +13,7 @@ constexpr const char* kLegend =
     "rows were there, and their share; rows in, rows out: moved to the tier and from it during the "
     "run, where the store counts them; unique: share of the distinct keys of each batch, of HBM in "
     "each 64th batch, of PMem and SSD with the reads of gradients, of DRAM unknown; beside "
-    "flushes: lookups of one thread while flushes of the hot set follow "
+    "flushes: lookups of one thread while top-k flushes follow "
     "each other, "
     "in turns with lookups alone; longest wait: of a batch of the whole run at the payload gate; "
     "compared: with a second, simple implementation (the oracle), bit for bit";
@@ -47,7 +47,7 @@ std::string TiersTable(const Machine& machine, const TiersOptions& options,
   absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8.3f %8.3f\n\n", "made", "", "",
                         Grouped(report.created), ShareOf(report.created, report.positions),
                         ShareOf(report.created, report.distinct));
-  absl::StrAppendFormat(&text, "  flushes             %d of the hot set, %d epochs ended early\n",
+  absl::StrAppendFormat(&text, "  flushes             %d top-k, %d epochs ended early\n",
                         report.hot_flushes, report.early_epochs);
   absl::StrAppendFormat(&text,
                         "  beside flushes      p99 %.0f us, alone %.0f us; p50 %.0f and %.0f us; ",

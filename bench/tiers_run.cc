@@ -125,7 +125,7 @@ class TiersRun {
     return OkStatus();
   }
 
-  // Rows that it looks up change the hot set for the flushes.
+  // Rows that it looks up change which rows the flushes choose.
   Status MeasureFlushes() {
     const CStore& store = checked_.store();
     LatencyHistogram alone;

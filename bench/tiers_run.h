@@ -29,7 +29,7 @@ struct TierFigures {
   std::optional<uint64_t> moved_out = {};
 };
 
-// Lookups of one thread while no flush of the hot set runs, and while one follows the other. In
+// Lookups of one thread while no top-k flush runs, and while one follows the other. In
 // turns.
 struct FlushFigures {
   uint64_t batches = 0;  // of each kind
@@ -43,7 +43,7 @@ struct FlushFigures {
 
 struct TiersReport : OracleFigures {
   std::string source;  // where the keys came from
-  std::string device;  // "twin" where hot rows are in host memory
+  std::string device;  // "twin" where HBM rows are in host memory
   uint64_t positions = 0;
   uint64_t rows = 0;
   uint64_t data_bytes = 0;  // of all rows' vectors and states

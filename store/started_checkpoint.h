@@ -16,6 +16,7 @@
 #include "base/threads/mutex.h"
 #include "store/checkpoint/checkpoints.h"
 #include "store/gate/flush_pace.h"
+#include "store/table/store_context.h"
 
 namespace embank {
 

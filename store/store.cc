@@ -50,6 +50,7 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
       environment_(std::move(environment)),
       budget_(options.dram_bytes),
       pin_budget_(PinBytes(options.dram_bytes)) {
+  static_assert(sizeof(Store) <= kStoreFixedBytes);
   if (environment_.memory == nullptr) environment_.memory = SystemMemorySource();
   if (environment_.clock == nullptr) environment_.clock = SteadyClock();
   if (environment_.wall_clock == nullptr) environment_.wall_clock = SystemWallClock();
@@ -118,7 +119,7 @@ Status Store::MakeOtherParts() {
     logs_ = std::make_unique<RowLogs>();
     context_.gate = gate_.get();
     context_.logs = logs_.get();
-    EMBANK_RETURN_IF_ERROR(MakeHotRows());
+    EMBANK_RETURN_IF_ERROR(MakePayloads());
     MakeCatalog();
     return OkStatus();
   }
@@ -219,10 +220,10 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
     pages_ = std::make_unique<PageMover>(context_);
     context_.pages = pages_.get();
   }
-  return MakeHotRows();
+  return MakePayloads();
 }
 
-Status Store::MakeHotRows() {
+Status Store::MakePayloads() {
   if (options_.hbm_bytes == 0) return OkStatus();
   std::unique_ptr<Device> device = std::move(environment_.device);
   if (device == nullptr && options_.cuda_device < 0) device = MakeTwin({});
@@ -231,13 +232,13 @@ Status Store::MakeHotRows() {
   }
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory,
                           PayloadMemory::Create(std::move(device), &budget_, options_.hbm_bytes));
-  hot_.rows = std::make_unique<PayloadRows>(context_, std::move(memory));
-  context_.payloads = hot_.rows.get();
-  TopkFlushOptions flush{.hysteresis = environment_.hot_hysteresis};
+  payloads_.rows = std::make_unique<PayloadRows>(context_, std::move(memory));
+  context_.payloads = payloads_.rows.get();
+  TopkFlushOptions flush{.hysteresis = environment_.topk_hysteresis};
   if (options_.warmup_iters != 0) flush.warmup_iters = options_.warmup_iters;
   if (options_.flush_iters != 0) flush.flush_iters = options_.flush_iters;
-  hot_.flush = std::make_unique<TopkFlush>(hot_.rows.get(), flush);
-  context_.topk_flush = hot_.flush.get();
+  payloads_.flush = std::make_unique<TopkFlush>(payloads_.rows.get(), flush);
+  context_.topk_flush = payloads_.flush.get();
   return OkStatus();
 }
 
@@ -302,7 +303,7 @@ Status Store::DropTable(std::string_view name) {
   if (options_.read_only) return OpenedReadOnly();
   // A checkpoint has all of a table, or nothing.
   const Checkpoints::Pause pause(checkpoints_.all.get());
-  const TopkFlush::Pause flush_pause(hot_.flush.get());
+  const TopkFlush::Pause flush_pause(payloads_.flush.get());
   {
     MutexLock lock(catalog_->mutex());
     EMBANK_ASSIGN_OR_RETURN(Table* const table, catalog_->Find(name));

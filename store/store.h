@@ -17,8 +17,8 @@
 #include "store/checkpoint/opened_manifests.h"
 #include "store/checkpoint/pmem_directory.h"
 #include "store/gate/batch_gate.h"
-#include "store/hot/payload_rows.h"
-#include "store/hot/topk_flush.h"
+#include "store/payload/payload_rows.h"
+#include "store/payload/topk_flush.h"
 #include "store/placement/compaction.h"
 #include "store/placement/heat_sketch.h"
 #include "store/placement/page_mover.h"
@@ -39,7 +39,7 @@ struct StoreEnvironment {
   FileSystem* pmem_files = nullptr;
   std::optional<RowLogOptions> pmem_log = {};  // as `log`
   std::unique_ptr<Device> device = nullptr;    // with hbm_bytes; nullptr: cuda_device says which
-  bool hot_hysteresis = true;                  // of the plan of hot rows
+  bool topk_hysteresis = true;                 // of the plan of a top-k flush
 };
 
 class Store {
@@ -85,8 +85,8 @@ class Store {
   // nullptr: there is no log, or no limit of memory.
   PageMover* pages() const { return pages_.get(); }
   // nullptr: no device memory.
-  PayloadRows* payloads() const { return hot_.rows.get(); }
-  TopkFlush* topk_flush() const { return hot_.flush.get(); }
+  PayloadRows* payloads() const { return payloads_.rows.get(); }
+  TopkFlush* topk_flush() const { return payloads_.flush.get(); }
   // The number of rows that left PMem for the SSD, and of drains of PMem; 0 without PMem.
   uint64_t demoted_rows() const;
   uint64_t pmem_drains() const;
@@ -101,7 +101,7 @@ class Store {
   Store(const StoreOptions& options, StoreEnvironment environment);
   Status MakeRowParts();
   void GrowIndexFor(std::span<Table* const> tables);
-  Status MakeHotRows();
+  Status MakePayloads();
   Status MakeLogs(const OpenedManifests& manifests);
   Status MakeLogParts(const OpenedManifests& manifests);
   void MakeCatalog();
@@ -153,7 +153,7 @@ class Store {
   struct {
     std::unique_ptr<PayloadRows> rows;
     std::unique_ptr<TopkFlush> flush;
-  } hot_;
+  } payloads_;
 };
 
 }  // namespace embank

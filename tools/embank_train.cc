@@ -13,7 +13,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "store/hot/topk_flush.h"
+#include "store/payload/topk_flush.h"
 #include "tools/calibrate_command.h"
 #include "tools/model_command.h"
 #include "tools/rank_job.h"

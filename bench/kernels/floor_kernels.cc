@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "bench/kernels/tagged_index.h"
+#include "bench/table_options.h"
 #include "bindings/c/embank.h"
 #include "train/generator/permutation.h"
 #include "train/generator/zipf.h"
@@ -68,7 +69,7 @@ class StoreRows {
     embank_table_options_init(&options, sizeof(options));
     options.dim = shape.dim;
     options.optimizer = shape.optimizer;
-    options.expected_rows_log2 = static_cast<uint32_t>(std::bit_width(expected_rows));
+    options.expected_rows_log2 = ExpectedRowsLog2(expected_rows);
     options.initial_accumulator = kFirstAccumulator;
     EMBANK_CHECK(embank_table_create(store_, "rows", &options, &table_) == EMBANK_OK);
   }

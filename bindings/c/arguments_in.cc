@@ -4,7 +4,7 @@
 #include "base/str_cat.h"
 #include "bindings/c/handles.h"
 #include "store/batch/state.h"
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 
 namespace embank {
 namespace {

@@ -471,7 +471,8 @@ embank_status embank_flush_hot(embank_store* store) {
   return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     if (store->store->topk_flush() != nullptr) return store->store->topk_flush()->FlushNow();
-    return embank::FailedPreconditionError("the store has no hbm_bytes: no row can be hot");
+    return embank::FailedPreconditionError(
+        "the store has no hbm_bytes: no row can be in device memory");
   });
 }
 

@@ -187,7 +187,7 @@ typedef struct embank_store_options {
   int32_t durability;       /* CHECKPOINT (default). NONE: allowed only without a path, where it
                              * changes nothing. BATCH: not built yet */
   uint32_t warmup_iters;    /* lookup batches of the busiest table before the first flush of the
-                             * hot rows. 0 (default): 100. Without hbm_bytes: 0 */
+                             * HBM rows. 0 (default): 100. Without hbm_bytes: 0 */
   uint32_t flush_iters;     /* such batches between flushes. 0 (default): 100. UINT32_MAX: only
                              * embank_flush_hot flushes. Without hbm_bytes: 0 */
   uint32_t reserved;        /* 0 */
@@ -843,7 +843,7 @@ EMBANK_API embank_status embank_export(embank_store *store, const char *director
 EMBANK_API embank_status embank_verify(const char *directory, embank_progress progress, void *user,
                                        char *report, uint64_t cap, uint64_t *needed);
 
-/* ---- hot rows ---- */
+/* ---- rows in device memory ---- */
 
 /* [data] Renews the set of rows in device memory now (the top-k flush), and returns when that is
  * done: the rows with the most heat per byte move up as long as hbm_bytes has space, others move

@@ -5,8 +5,8 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/batch/row_group.h"
-#include "store/hot/payload_rows.h"
-#include "store/hot/staged_rows.h"
+#include "store/payload/payload_rows.h"
+#include "store/payload/staged_rows.h"
 #include "store/placement/row_mover.h"
 #include "store/table/row_memory.h"
 

@@ -67,7 +67,7 @@ void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out
 void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
                  const BatchKeys& batch_keys, PayloadList* payloads);
 // Counts the positions of a lookup whose rows are in device memory; and of `keys`, if they are in
-// the sample, the distinct ones that are there (store/hot/unique_hits.h).
+// the sample, the distinct ones that are there (store/payload/unique_hits.h).
 void CountPayloads(Table* table, KeySpan keys, PayloadList* payloads);
 // Does the work of Lookup on the positions of a batch after the leading ones; it is neither counted
 // nor settled then.

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 #include "store/placement/compaction.h"
 #include "store/placement/row_mover.h"
 #include "store/table/row_memory.h"

@@ -9,7 +9,7 @@
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write_scope.h"
-#include "store/hot/payload_list.h"
+#include "store/payload/payload_list.h"
 #include "tiers/row/row_copy.h"
 #include "tiers/row/row_write.h"
 

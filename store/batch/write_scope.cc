@@ -8,7 +8,7 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/batch/logged_rows.h"
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 #include "store/placement/compaction.h"
 #include "store/placement/memory_plan.h"
 #include "store/placement/page_mover.h"
@@ -137,7 +137,10 @@ void WriteScope::ChangeTogether(Positions positions, Work work) {
 
 void WriteScope::Admit(Positions positions, uint64_t others_bytes) {
   Group(positions);
-  if (positions.has_value() && !is_in_pieces_) Promote(batch_, &plan_);
+  if (positions.has_value() && !is_in_pieces_) {
+    EMBANK_CHECK(MayBeInPieces());
+    Promote(batch_, &plan_);
+  }
   AdmitGroups(others_bytes);
 }
 

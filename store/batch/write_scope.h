@@ -31,8 +31,8 @@
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
 #include "store/gate/batch_gate.h"
-#include "store/hot/payload_rows.h"
 #include "store/index/key_index.h"
+#include "store/payload/payload_rows.h"
 
 namespace embank {
 
@@ -110,7 +110,7 @@ class WriteScope {
   void ChangePiece(const Batch& piece, ShardPlan* plan, FunctionRef<void()> change);
 
   // The parts of Change, for batches that change together: admits positions without a guard, and
-  // first promotes the rows of some, for which nobody calls PromoteAll; then changes them. Under a
+  // first promotes the rows of some of a batch that may be in pieces; then changes them. Under a
   // ChangeGuard of the caller's, in any thread. `others_bytes`: space in the log that rows of the
   // other batches need beside those of this one. `choose`: as in ShardPlan::ForEachShard.
   void Admit(Positions positions, uint64_t others_bytes);

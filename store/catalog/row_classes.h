@@ -14,7 +14,6 @@
 #include "store/table/options.h"
 #include "store/table/store_context.h"
 #include "store/table/table.h"
-#include "store/table/table_directory.h"
 
 namespace embank {
 

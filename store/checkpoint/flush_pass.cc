@@ -6,10 +6,16 @@
 #include <span>
 
 #include "base/status_macros.h"
-#include "store/hot/payload_rows.h"
+#include "base/threads/clock.h"
+#include "base/threads/executor.h"
+#include "store/gate/batch_gate.h"
+#include "store/index/key_index.h"
+#include "store/payload/payload_rows.h"
 #include "store/placement/page_rows.h"
+#include "store/placement/row_mover.h"
 #include "store/table/table.h"
 #include "tiers/dram/dirty_slots.h"
+#include "tiers/dram/dram_tier.h"
 
 namespace embank {
 namespace {

@@ -5,13 +5,7 @@
 
 #include <cstdint>
 
-#include "base/threads/clock.h"
-#include "base/threads/executor.h"
-#include "store/gate/batch_gate.h"
-#include "store/index/key_index.h"
-#include "store/placement/row_mover.h"
 #include "store/table/store_context.h"
-#include "tiers/dram/dram_tier.h"
 
 namespace embank {
 

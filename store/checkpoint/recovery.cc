@@ -8,9 +8,14 @@
 #include "base/no_throw_status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/executor.h"
 #include "base/threads/log.h"
 #include "store/checkpoint/heat_file.h"
 #include "store/index/index_sizes.h"
+#include "store/index/key_index.h"
+#include "store/placement/heat_sketch.h"
+#include "store/table/table_directory.h"
+#include "tiers/logs/row_logs.h"
 
 namespace embank {
 namespace {

@@ -8,14 +8,9 @@
 
 #include "base/files/file_system.h"
 #include "base/status.h"
-#include "base/threads/executor.h"
 #include "store/catalog/catalog.h"
 #include "store/checkpoint/opened_manifests.h"
-#include "store/index/key_index.h"
-#include "store/placement/heat_sketch.h"
 #include "store/table/store_context.h"
-#include "store/table/table_directory.h"
-#include "tiers/logs/row_logs.h"
 
 namespace embank {
 

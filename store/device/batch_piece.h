@@ -13,7 +13,7 @@
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
 #include "store/batch/write_scope.h"
-#include "store/hot/payload_list.h"
+#include "store/payload/payload_list.h"
 
 namespace embank {
 

@@ -16,7 +16,7 @@
 #include "store/device/batch_piece.h"
 #include "store/device/caller_stream.h"
 #include "store/device/gradient_sums.h"
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 #include "tiers/row/row_update.h"
 
 namespace embank {

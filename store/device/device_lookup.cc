@@ -14,7 +14,7 @@
 #include "store/device/batch_piece.h"
 #include "store/device/caller_stream.h"
 #include "store/device/row_transfer.h"
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 #include "store/placement/batch_keys.h"
 #include "store/placement/row_mover.h"
 
@@ -113,7 +113,8 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
   }
   // The gate first: who has closed it may wait for a buffer.
   const PayloadGuard payload_guard(table_.store().payloads);
-  // A row that is looked for in the log may turn out to be hot, and needs a buffer for itself.
+  // A row that is looked for in the log may turn out to be an HBM row, and needs a buffer for
+  // itself.
   std::optional<RowTransfer> transfer;
   if (table_.mover()->logs().empty()) transfer.emplace(&memory_, row_bytes_);
   const RowSpan rows = transfer.has_value() ? transfer->rows() : host_rows();

@@ -13,7 +13,7 @@
 #include "store/device/batch_piece.h"
 #include "store/device/caller_stream.h"
 #include "store/device/row_transfer.h"
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 #include "store/placement/batch_keys.h"
 #include "tiers/row/row_update.h"
 
@@ -41,7 +41,7 @@ class DeviceUpsert {
   bool has_state_of_vector() const { return table_.layout().optimizer == Optimizer::kFtrl; }
   void NoteGroup(const ShardGroup& group);
   Status WritePiece(std::span<const uint32_t> positions);
-  void WriteHot();
+  void WritePayloads();
 
   Batch& batch_;
   WriteScope& scope_;
@@ -79,7 +79,7 @@ Status DeviceUpsert::Run(ShardPlan* plan) {
     EMBANK_RETURN_IF_ERROR(
         WritePiece(cold.subspan(begin, std::min(piece_keys_, cold.size() - begin))));
   }
-  WriteHot();
+  WritePayloads();
   return OkStatus();
 }
 
@@ -90,8 +90,8 @@ void DeviceUpsert::NoteGroup(const ShardGroup& group) {
   PayloadList::Part payloads(&payloads_, group.begin);
   MutexLock lock(&group.shard->mutex);
   ForEachMatch(table_, batch_, group, [&](uint32_t position, const RowId&, const Match& match) {
-    const bool is_hot = match.any() && match.location().HasDevicePayload();
-    if (!is_hot || has_state_of_vector()) {
+    const bool in_hbm = match.any() && match.location().HasDevicePayload();
+    if (!in_hbm || has_state_of_vector()) {
       cold_.values()[cold_count_++] = position;
       return;
     }
@@ -128,7 +128,7 @@ Status DeviceUpsert::WritePiece(std::span<const uint32_t> positions) {
 }
 
 // Enqueues the copies of the caller's rows to those in device memory.
-void DeviceUpsert::WriteHot() {
+void DeviceUpsert::WritePayloads() {
   const std::span<const PayloadPosition> positions = payloads_.KeepLast();
   if (positions.empty()) return;
   const RowLayout& layout = table_.layout();
@@ -144,7 +144,7 @@ void DeviceUpsert::WriteHot() {
       transfer.AddPayload(positions[done].payload, positions[done].number);
       ++done;
     }
-    transfer.WriteHot(rows_, rest);
+    transfer.WritePayloads(rows_, rest);
   }
 }
 

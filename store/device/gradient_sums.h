@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "gpu/device.h"
-#include "store/hot/payload_memory.h"
+#include "store/payload/payload_memory.h"
 
 namespace embank {
 

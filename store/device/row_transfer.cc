@@ -44,8 +44,8 @@ void RowTransfer::Add(size_t place, uint32_t index) {
 
 void RowTransfer::AddPayload(uint64_t payload_offset_bytes, uint32_t index) {
   EMBANK_CHECK(!is_full() && event_ == 0);
-  ++hot_size_;
-  list_[rows_max_ - hot_size_] = {.offset_bytes = payload_offset_bytes, .index = index};
+  ++payloads_size_;
+  list_[rows_max_ - payloads_size_] = {.offset_bytes = payload_offset_bytes, .index = index};
 }
 
 void RowTransfer::SendTo(DeviceArray callers) {
@@ -55,14 +55,14 @@ void RowTransfer::SendTo(DeviceArray callers) {
 }
 
 Status RowTransfer::FetchFrom(DeviceArray callers) {
-  EMBANK_CHECK(hot_size_ == 0);
+  EMBANK_CHECK(payloads_size_ == 0);
   Device& device = memory_.device();
   device.Scatter(rows_, list(), {0, row_bytes_}, callers);
   NoteEnqueued();
   return device.Wait(event_);
 }
 
-void RowTransfer::WriteHot(DeviceArray callers, std::span<const std::byte> rest) {
+void RowTransfer::WritePayloads(DeviceArray callers, std::span<const std::byte> rest) {
   EMBANK_CHECK(size_ == 0 && rows_ + rest.size() <= buffer_.data() + buffer_.size());
   Device& device = memory_.device();
   device.Scatter(memory_.payloads(), payload_list(), {0, row_bytes_}, callers);

@@ -107,7 +107,8 @@ void BucketArray::Replace(IndexPosition position, uint64_t entry) {
 void BucketArray::RemoveOfHome(uint32_t home, uint32_t bucket, uint32_t slots) {
   shard_->mutex.AssertHeld();
   Bucket* const at = At(bucket);
-  EMBANK_CHECK(slots != 0 && (slots & Bucket::EmptySlots(at->Head())) == 0);
+  EMBANK_CHECK(bucket - home <= kDisplacementMax);
+  EMBANK_CHECK(slots != 0 && (slots & ~Bucket::SlotsDisplacedBy(at->Head(), bucket - home)) == 0);
   at->RemoveSlots(slots);
   AddPassed(home, bucket, -std::popcount(slots));
 }

@@ -10,7 +10,7 @@
 
 namespace embank {
 
-Status IndexCapacity::MakePlace(IndexShard* shard, KeyHash hash) {
+Status IndexCapacity::GrowForPlace(IndexShard* shard, KeyHash hash) {
   Rehash(shard, kStepHomes);
   if (shard->rows >= shard->near_rows) {
     // No further than promised: a store that is opened again needs places for all rows.

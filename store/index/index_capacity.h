@@ -28,7 +28,7 @@ class IndexCapacity {
   // there is no memory to grow into, or too many keys have their place in one part of the index;
   // nothing was changed.
   Status ReserveOne(IndexShard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex) {
-    return HasPlaceAtHome(*shard, hash) ? OkStatus() : MakePlace(shard, hash);
+    return HasPlaceAtHome(*shard, hash) ? OkStatus() : GrowForPlace(shard, hash);
   }
   // Makes sure that ReserveOne succeeds for `rows` more rows of the shard. kResourceExhausted: no
   // memory; then IndexMemory::wanted_bytes() says how much is missing.
@@ -77,7 +77,9 @@ class IndexCapacity {
     const BucketArray array(memory_->base(), shard);
     return Bucket::EmptySlots(array.At(shard.PlaceOf(hash).home)->Head()) != 0;
   }
-  Status MakePlace(IndexShard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // The rest of ReserveOne: rehashes, grows.
+  Status GrowForPlace(IndexShard* shard, KeyHash hash)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void ShrinkShard(IndexShard* shard, uint32_t buckets);
   bool Fits(const IndexShard& shard, KeyHash hash) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);

@@ -6,9 +6,9 @@
 
 #include "base/str_cat.h"
 #include "store/batch/new_rows.h"
-#include "store/hot/payload_memory.h"
 #include "store/index/index_sizes.h"
 #include "store/inspect/cache_size.h"
+#include "store/payload/payload_memory.h"
 #include "store/placement/memory_plan.h"
 #include "store/placement/row_mover.h"
 #include "tiers/dram/dram_tier.h"
@@ -129,7 +129,7 @@ Estimate EstimateWithLog(StoreOptions options, const RowsByClass& rows_by_class,
 }
 
 // The host memory that rows in device memory take: buffers, records of pages, and headers.
-uint64_t HotHostBytes(const StoreOptions& options, std::span<const TableRows> tables) {
+uint64_t PayloadHostBytes(const StoreOptions& options, std::span<const TableRows> tables) {
   if (options.hbm_bytes == 0) return 0;
   uint64_t hot_rows = 0;
   for (const TableRows& table : tables) {
@@ -156,7 +156,7 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
       options.path.empty()
           ? EstimateInMemory(options, rows_by_class, rows, tables.size())
           : EstimateWithLog(options, rows_by_class, rows, tables.size(), rows_in_dram);
-  const uint64_t hot_bytes = HotHostBytes(options, tables);
+  const uint64_t hot_bytes = PayloadHostBytes(options, tables);
   estimate.fixed_bytes += hot_bytes;
   estimate.dram_bytes += hot_bytes;
   estimate.fits = estimate.dram_bytes <= RowAddressBytes(options);

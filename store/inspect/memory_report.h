@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "store/hot/topk_flush.h"
+#include "store/payload/topk_flush.h"
 #include "store/store.h"
 #include "tiers/log/row_log.h"
 

@@ -257,7 +257,7 @@ void AppendSeconds(std::string* text, const char* metric, const char* type, cons
 
 void AppendPayloads(std::string* text, const PayloadMemoryReport& payloads,
                     const std::vector<Table*>& tables) {
-  Describe(text, "embank_device_info", "gauge", "The device that holds hot rows; always 1.");
+  Describe(text, "embank_device_info", "gauge", "The device that holds HBM rows; always 1.");
   StrAppend(text, "embank_device_info{device=\"", payloads.device, "\"} 1\n");
   Describe(text, "embank_hot_lookups_total", "counter",
            "Positions of lookups that device memory answered.");
@@ -282,8 +282,7 @@ void AppendPayloads(std::string* text, const PayloadMemoryReport& payloads,
                 "The time in which batches waited for rows that moved.", payloads.wait_ns);
   AppendSeconds(text, "embank_hot_longest_wait_seconds", "gauge",
                 "The longest wait of a batch for rows that moved.", payloads.longest_wait_ns);
-  Append(text, "embank_hot_flushes_total", "counter", "Flushes of the hot set.",
-         payloads.flush.flushes);
+  Append(text, "embank_hot_flushes_total", "counter", "Top-k flushes.", payloads.flush.flushes);
   Append(text, "embank_hot_early_epochs_total", "counter",
          "Epochs of heat that a drift has ended early.", payloads.flush.early_epochs);
   AppendSeconds(text, "embank_hot_flush_seconds", "gauge", "Duration of the last flush.",

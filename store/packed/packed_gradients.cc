@@ -15,10 +15,10 @@
 #include "store/batch/gradients.h"
 #include "store/device/caller_stream.h"
 #include "store/device/row_transfer.h"
-#include "store/hot/payload_rows.h"
 #include "store/packed/bag_sums.h"
 #include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
+#include "store/payload/payload_rows.h"
 #include "store/placement/row_mover.h"
 #include "tiers/row/row_update.h"
 

@@ -24,9 +24,9 @@ namespace embank {
 Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule);
 
 // Does the same with all rows in memory of the store's device, of which the tables' store has one.
-// Without pooling, hot rows are copied there (store/device/device_lookup.h). Bags are pooled in
+// Without pooling, HBM rows are copied there (store/device/device_lookup.h). Bags are pooled in
 // host memory, and their rows sent. Returns when all work is enqueued and all outcomes are set.
-// Where it pools hot rows, it waits for the device calls before it, and for all work of their
+// Where it pools HBM rows, it waits for the device calls before it, and for all work of their
 // streams that came before them; after a feature of the same table without pooling also for the
 // earlier work of its own stream. Else it waits for staging buffers at most.
 // Statuses are those of LookupPacked, and: kInvalidArgument, kFailedPrecondition: the stream cannot

@@ -27,6 +27,7 @@
 #include "store/gate/batch_gate.h"
 #include "store/index/key_index.h"
 #include "store/placement/row_mover.h"
+#include "store/table/store_context.h"
 #include "tiers/log/row_log.h"
 
 namespace embank {

@@ -24,7 +24,7 @@ inline constexpr uint32_t kSlotsAtOnce = 256;
 
 // A slot that seems to hold a row: a free slot may look like one, and the row may have left.
 struct SeenSlot {
-  Location location;  // of the row: the slot, or a hot row whose header is in the slot
+  Location location;  // of the row: the slot, or an HBM row whose header is in the slot
   const RowHeader* header;
   RowMark mark;
   const Table* table;
@@ -34,13 +34,13 @@ struct SeenSlot {
 template <typename Visit>
 void VisitSlot(const DramTier& tier, const TableDirectory& tables, const DramTier::PageSlots& slots,
                Location at, Visit& visit) {
-  const bool is_hot = slots.slot_class == kHeaderClass;
+  const bool in_hbm = slots.slot_class == kHeaderClass;
   const auto* const header = reinterpret_cast<const RowHeader*>(tier.Row(at));
   const RowMark mark = LoadMark(header);
   const TableId owner = TableOf(mark.identity);
   const Table* const table = owner == kNoTable ? nullptr : tables.Get(owner);
-  if (table == nullptr || !(is_hot || table->slot_class() == slots.slot_class)) return;
-  visit(SeenSlot{is_hot ? LocationIn(Tier::kHbm, at.units) : at, header, mark, table});
+  if (table == nullptr || !(in_hbm || table->slot_class() == slots.slot_class)) return;
+  visit(SeenSlot{in_hbm ? LocationIn(Tier::kHbm, at.units) : at, header, mark, table});
 }
 
 // How many slots ahead of the walk headers are prefetched, one cache line each.
@@ -83,7 +83,7 @@ void ForEachOf(const DramTier& tier, const TableDirectory& tables, SlotClass slo
 // looks again, under the shard's lock.
 class PageRows {
  public:
-  // Collects the rows of kSlotsAtOnce slots of the page from first_slot on, but no hot rows.
+  // Collects the rows of kSlotsAtOnce slots of the page from first_slot on, but no HBM rows.
   PageRows(const DramTier& tier, const TableDirectory& tables, uint32_t page, uint32_t first_slot);
   // Collects the rows of these slots, at most kSlotsAtOnce of one class that has whole rows.
   PageRows(const DramTier& tier, const TableDirectory& tables, SlotClass slot_class,

@@ -12,7 +12,7 @@
 #include "base/str_cat.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/row_group.h"
-#include "store/hot/payload_list.h"
+#include "store/payload/payload_list.h"
 #include "store/placement/heat_clock.h"
 #include "store/placement/row_mover.h"
 #include "store/table/row_memory.h"
@@ -143,8 +143,8 @@ Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
   const Batch batch(table_, pending, {});
   LoggedRows logged_rows;
   PayloadList payloads;
-  Scratch<uint32_t, 64> payload_heats;  // by position
-  Scratch<Key, 64> unread;
+  Scratch<uint32_t, kInlineKeys> payload_heats;  // by position
+  Scratch<Key, kInlineKeys> unread;
   size_t unread_count = 0;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
   EMBANK_RETURN_IF_ERROR(unread.Allocate(table_->mover()->InLogMax(count)));

@@ -35,9 +35,9 @@ struct StoreOptions {
   uint64_t ssd_bytes = 0;  // of the log; 0: no limit
   std::string pmem_path = {};  // directory of the PMem tier; empty: there is none
   uint64_t pmem_bytes = 0;     // of the log in PMem
-  uint64_t hbm_bytes = 0;      // device memory for hot rows; 0: none
+  uint64_t hbm_bytes = 0;      // device memory for HBM rows; 0: none
   int32_t cuda_device = -1;    // -1: the twin, if hbm_bytes is above 0
-  uint32_t warmup_iters = 0;   // lookup batches before the first flush of the hot set; 0: 100
+  uint32_t warmup_iters = 0;   // lookup batches before the first top-k flush; 0: 100
   uint32_t flush_iters = 0;    // between flushes; 0: 100; UINT32_MAX: none
   bool may_create = true;      // a store where there is none
   bool previous = false;       // opens the last checkpoint but one

@@ -13,6 +13,7 @@
 #include "bench/absl_engine.h"
 #include "bench/embank_engine.h"
 #include "bench/libcuckoo_engine.h"
+#include "bench/table_options.h"
 #include "tiers/row/row_layout.h"
 
 namespace embank::engine_test {
@@ -152,6 +153,18 @@ TEST(Engine, PeersTolerateConcurrentWriters) {
     EXPECT_EQ(Caller(peer.get(), shape).Lookup(first), expected_first) << name;
     EXPECT_EQ(Caller(peer.get(), shape).Lookup(second), expected_second) << name;
   }
+}
+
+// A table that is told its size has the index for it from the beginning.
+TEST(Engine, EmbankHasTheIndexForRowsThatWereAnnounced) {
+  EXPECT_EQ(ExpectedRowsLog2(0), 0u);
+  EXPECT_EQ(ExpectedRowsLog2(1 << 20), 20u);
+  EXPECT_EQ(ExpectedRowsLog2((1 << 20) + 1), 21u);
+  const auto index_bytes = [](uint64_t rows) {
+    const EngineConfig config{{8, ValueType::kF32, Optimizer::kNone}, 42, 1, rows};
+    return (*(*MakeEmbankEngine(config))->Memory()).index_bytes;
+  };
+  EXPECT_GT(index_bytes(4'000'000), index_bytes(0) + 8 * 4'000'000);
 }
 
 TEST(Engine, MemoryCountsIndexAndRows) {

@@ -210,5 +210,32 @@ TEST_P(BagsInTiers, OneBagHasRowsOfAllKindsBesideAWriter) {
   EXPECT_EQ(FoundIn("hbm") > found_before[3], GetParam().has_hbm);
 }
 
+// A bag reads the records of its rows as one list, as a lookup of the same number of keys does.
+TEST_P(BagsInTiers, ReadRecordsTogether) {
+  constexpr uint64_t kKeys = 480;
+  const auto reads = [this] { return MetricOf(store_.get(), "embank_log_reads_total"); };
+  std::vector<float> rows(kKeys * kDim);
+  double of_lookups = 0.0, of_bags = 0.0;
+  for (uint64_t first = 1'000; first < 9'000; first += 2 * kKeys) {
+    const double before = reads();
+    const std::vector<uint64_t> looked_up = KeyRange(first, kKeys);
+    ASSERT_EQ(embank_lookup(twin_->table, looked_up.data(), kKeys, EMBANK_MISSING_SKIP, rows.data(),
+                            0, nullptr),
+              EMBANK_OK);
+    const double between = reads();
+    oracle::Feature bag;
+    bag.pooling = EMBANK_POOL_SUM;
+    bag.keys = KeyRange(first + kKeys, kKeys);
+    bag.offsets = {0, kKeys};
+    PassedFeature passed(bag, &random_);
+    const embank_feature of_call = passed.Of(twin_->table, rows.data(), 0);
+    ASSERT_EQ(embank_lookup_packed(&of_call, 1, EMBANK_MISSING_SKIP, nullptr), EMBANK_OK);
+    of_lookups += between - before;
+    of_bags += reads() - between;
+  }
+  EXPECT_GT(of_lookups, 0.0);
+  EXPECT_LT(of_bags, 1.5 * of_lookups);
+}
+
 }  // namespace
 }  // namespace embank::test::bags_in_tiers_test

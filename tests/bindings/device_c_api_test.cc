@@ -180,13 +180,13 @@ TEST_F(DeviceCalls, EnqueueFewPiecesOfWork) {
                                           EMBANK_MISSING_CREATE, rows, 0, nullptr, nullptr);
             }),
             2u);
-  // Cold rows: one scatter. Hot rows: one scatter of vectors, one of states.
+  // Cold rows: one scatter. HBM rows: one scatter of vectors, one of states.
   EXPECT_EQ(work_of([&] {
               return embank_upsert_device(made.table, keys.data(), keys.size(), rows, 0, nullptr,
                                           nullptr);
             }),
             3u);
-  // The search for NaN, the sums of cold rows, the sums of hot rows, their steps.
+  // The search for NaN, the sums of cold rows, the sums of HBM rows, their steps.
   EXPECT_EQ(work_of([&] {
               return embank_apply_gradients_device(made.table, keys.data(), keys.size(),
                                                    reinterpret_cast<float*>(rows), 0, nullptr,

@@ -12,7 +12,7 @@
 
 #include "bindings/c/handles.h"
 #include "gpu/twin.h"
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 #include "tests/support/c_api.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"

@@ -183,7 +183,7 @@ TEST_F(PackedDeviceCalls, TakeRowsInManyPieces) {
   }
 }
 
-// One gather: hot rows do not come to the host. With a pooling, they do: one gather to the host,
+// One gather: HBM rows do not come to the host. With a pooling, they do: one gather to the host,
 // and one row to the device.
 TEST_F(PackedDeviceCalls, EnqueueFewPiecesOfWork) {
   Twin made = Make("t", 16, EMBANK_OPT_ADAGRAD, EMBANK_F32);

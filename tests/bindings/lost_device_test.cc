@@ -169,7 +169,7 @@ TEST(LostDevice, IsUnavailableToEveryCallAndCostsNoRowOfTheCheckpoint) {
   }
   scan.reset();
   ASSERT_NO_FATAL_FAILURE(world.ExpectLastCheckpoint());
-  // It goes on, with hot rows.
+  // It goes on, with HBM rows.
   ASSERT_EQ(world.Heat(1, 8), EMBANK_OK);
   EXPECT_GE(world.RowsInHbm(), kHot);
   ASSERT_EQ(world.Step(KeyRange(1, kRows), 1.0f), EMBANK_OK);

@@ -33,7 +33,7 @@ std::string RunSeed(uint64_t seed, Events* events) {
   return RandomRun(MakePlan(seed), events).Run();
 }
 
-// hot_matrix_test counts pre-images: here it is the scheduler that brings them about.
+// hbm_matrix_test counts pre-images: here it is the scheduler that brings them about.
 void ExpectHotEvents(const Events& events, uint64_t seeds) {
   for (const char* name :
        {"rows moved to device memory", "rows moved from device memory", "rows written back",

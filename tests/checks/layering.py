@@ -10,7 +10,7 @@ BASE = {'base', 'base/memory', 'base/threads', 'base/files', 'base/pmem'}
 TIERS = {'tiers/row', 'tiers/dram', 'tiers/hbm', 'tiers/segment', 'tiers/space', 'tiers/log',
          'tiers/logs'}
 PLACEMENT = TIERS | {'gpu', 'store/gate', 'store/index', 'store/table', 'store/placement'}
-STORE = PLACEMENT | {'store/hot', 'store/batch', 'store/device', 'store/packed', 'store/scan',
+STORE = PLACEMENT | {'store/payload', 'store/batch', 'store/device', 'store/packed', 'store/scan',
                      'store/catalog', 'store/checkpoint', 'store'}
 MAY_INCLUDE = {
     'base': set(),
@@ -30,13 +30,13 @@ MAY_INCLUDE = {
     'store/index': {'tiers/row', 'tiers/dram'},
     'store/table': TIERS | {'store/index'},
     'store/placement': PLACEMENT,
-    'store/hot': PLACEMENT,
-    'store/batch': PLACEMENT | {'store/hot'},
-    'store/device': PLACEMENT | {'store/hot', 'store/batch'},
-    'store/packed': PLACEMENT | {'store/hot', 'store/batch', 'store/device'},
-    'store/scan': PLACEMENT | {'store/hot', 'store/batch'},
+    'store/payload': PLACEMENT,
+    'store/batch': PLACEMENT | {'store/payload'},
+    'store/device': PLACEMENT | {'store/payload', 'store/batch'},
+    'store/packed': PLACEMENT | {'store/payload', 'store/batch', 'store/device'},
+    'store/scan': PLACEMENT | {'store/payload', 'store/batch'},
     'store/catalog': PLACEMENT,
-    'store/checkpoint': PLACEMENT | {'store/hot', 'store/catalog'},
+    'store/checkpoint': PLACEMENT | {'store/payload', 'store/catalog'},
     'store': STORE,
     'store/inspect': STORE,
     'train/bytes': set(),

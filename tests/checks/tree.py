@@ -8,7 +8,7 @@ import sys
 LIBRARY_ROOMS = ('base', 'base/memory', 'base/threads', 'base/files', 'base/pmem', 'tiers/row',
                  'tiers/dram', 'tiers/hbm', 'tiers/segment', 'tiers/space', 'tiers/log',
                  'tiers/logs', 'gpu', 'store/gate', 'store/index', 'store/table',
-                 'store/placement', 'store/hot', 'store/batch', 'store/device', 'store/packed',
+                 'store/placement', 'store/payload', 'store/batch', 'store/device', 'store/packed',
                  'store/scan', 'store/catalog', 'store/checkpoint', 'store', 'store/inspect',
                  'train/bytes', 'train/samples', 'train/data', 'train/generator', 'train/dense',
                  'train/models', 'train/popularity', 'train/fae', 'train/hot', 'train/ranks',

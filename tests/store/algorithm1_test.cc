@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "store/hot/hot_plan.h"
+#include "store/payload/topk_plan.h"
 #include "tests/support/random.h"
 #include "tiers/row/row_header.h"
 
@@ -44,7 +44,7 @@ TEST(Algorithm1, PutsTheLowerIdOfEqualCountsFirst) {
   EXPECT_EQ(algorithm.hot(), (std::unordered_set<uint64_t>{2, 9}));
 }
 
-// The hot set of the planner over row headers, with hysteresis and epochs switched off.
+// the HBM rows of the planner over row headers, with hysteresis and epochs switched off.
 class PlannedHotSet {
  public:
   explicit PlannedHotSet(const Algorithm1::Options& options) : options_(options) {}
@@ -66,7 +66,7 @@ class PlannedHotSet {
   static constexpr uint32_t kPayloadBytes = 48;
 
   void Flush() {
-    const auto source = [this](HotVisit visit) {
+    const auto source = [this](TopkVisit visit) {
       uint64_t units = 0;
       for (const auto& [id, usage] : usage_) {
         visit({.location = Location{units++},
@@ -74,10 +74,10 @@ class PlannedHotSet {
                .payload_bytes = kPayloadBytes,
                .table = 3,
                .key = id,
-               .is_hot = hot_.contains(id)});
+               .in_hbm = hot_.contains(id)});
       }
     };
-    const StatusOr<HotPlan> plan = PlanHotSet(
+    const StatusOr<TopkPlan> plan = PlanTopk(
         source, {.budget_bytes = uint64_t{kPayloadBytes} * options_.k, .hysteresis = false});
     ASSERT_TRUE(plan.ok());
     for (const PlannedRow& row : plan->leavers) EXPECT_EQ(hot_.erase(row.key), 1u);

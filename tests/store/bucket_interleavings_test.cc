@@ -34,7 +34,7 @@ struct SmallBucket {
   // Bucket::BeginWrite and EndWrite.
   void Begin() { head += kVersionStep; }
   void End(uint64_t passed = 0) { head += kVersionStep + passed; }
-  // The three steps of Bucket::Put and Bucket::Remove.
+  // The three steps of Bucket::Put and Bucket::RemoveSlots.
   void Put(uint64_t step, uint64_t value) {
     if (step == 0) Begin();
     if (step == 1) entry = value;
@@ -52,7 +52,7 @@ struct Look {
 
   Outcome Step(const SmallBucket& bucket, uint64_t step, bool rechecks) {
     if (step == 0) head = bucket.head;                        // Bucket::Head
-    if (step == 1 && bucket.entry == kSought) return kFound;  // the tags, RowIs
+    if (step == 1 && bucket.entry == kSought) return kFound;  // the tags, MayBe
     if (step < 2) return kNotYet;
     if (rechecks && (Bucket::IsBeingWritten(head) || bucket.head != head)) return kAgain;
     return Bucket::Passed(head) == 0 ? kNotHere : kPassedOn;

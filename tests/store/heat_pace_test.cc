@@ -1,4 +1,4 @@
-#include "store/hot/heat_pace.h"
+#include "store/payload/heat_pace.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 using test::Random;
 
 // Figures of a look at which each lookup hits with a probability.
-HotFigures Drawn(Random* random, uint64_t lookups, float hit_ratio) {
-  HotFigures figures{.lookups = lookups, .hits = 0};
+HitFigures Drawn(Random* random, uint64_t lookups, float hit_ratio) {
+  HitFigures figures{.lookups = lookups, .hits = 0};
   for (uint64_t i = 0; i < lookups; ++i) figures.hits += random->Unit() < hit_ratio ? 1 : 0;
   return figures;
 }

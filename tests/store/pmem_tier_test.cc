@@ -13,10 +13,10 @@
 #include "store/batch/lookup.h"
 #include "store/batch/prefetch.h"
 #include "store/batch/write.h"
-#include "store/hot/topk_flush.h"
 #include "store/inspect/repair.h"
 #include "store/inspect/survey.h"
 #include "store/inspect/verify.h"
+#include "store/payload/topk_flush.h"
 #include "store/scan/scan.h"
 #include "tests/store/pmem_rows.h"
 

@@ -181,7 +181,7 @@ TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
 }
 
 // A batch in pieces promotes its rows and finds its space outside the payload gate: the mover of
-// hot rows, which waits there with free slots of DRAM, has its turns between the pieces.
+// HBM rows, which waits there with free slots of DRAM, has its turns between the pieces.
 TEST(WriteScope, TheHotGateIsFreeBetweenTwoPieces) {
   SpillWorld world(8);
   world.AddHbmOptions(uint64_t{1} << 20);

@@ -38,7 +38,7 @@ struct Location {
   constexpr Tier tier() const { return static_cast<Tier>(units >> kLocationBits); }
   // Whether the host reads the row's bytes in its slot.
   constexpr bool IsInDram() const { return tier() == Tier::kDram; }
-  // Whether the row is hot: its vector and state are in device memory.
+  // Whether this is an HBM row: its vector and state are in device memory.
   constexpr bool HasDevicePayload() const { return tier() == Tier::kHbm; }
   // Whether a log has the row: its bytes are a record there. Other rows have a header in memory.
   constexpr bool IsInLog() const { return tier() == Tier::kPmem || tier() == Tier::kSsd; }

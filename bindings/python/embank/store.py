@@ -36,7 +36,7 @@ class Store:
     worker_threads    threads that share large batches [0: one per core]
     seed              seed of the initial values of rows [0]
     durability        'checkpoint' or 'none' ['checkpoint']
-    warmup_iters, flush_iters   batches before and between flushes of the hot rows [0: 100]
+    warmup_iters, flush_iters   batches before and between top-k flushes [0: 100]
     pin_batches       batches that the pin of a prefetched row outlasts [0: 12]
     create            makes the store if there is none [with a path, unless read_only or previous]
     read_only         changes nothing; other processes may read the store, too [False]

@@ -1,7 +1,7 @@
 // The rows of a batch that are in device memory: noted while the index is looked at, then worked on
 // as one list.
-#ifndef EMBANK_STORE_HOT_PAYLOAD_LIST_H_
-#define EMBANK_STORE_HOT_PAYLOAD_LIST_H_
+#ifndef EMBANK_STORE_PAYLOAD_PAYLOAD_LIST_H_
+#define EMBANK_STORE_PAYLOAD_PAYLOAD_LIST_H_
 
 #include <atomic>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "base/function_ref.h"
 #include "base/memory/scratch.h"
 #include "base/status.h"
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 #include "tiers/row/location.h"
 
 namespace embank {
@@ -105,4 +105,4 @@ inline uint32_t StateInPayload(const RowLayout& layout) {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_PAYLOAD_LIST_H_
+#endif  // EMBANK_STORE_PAYLOAD_PAYLOAD_LIST_H_

@@ -1,4 +1,4 @@
-#include "store/hot/payload_list.h"
+#include "store/payload/payload_list.h"
 
 #include <algorithm>
 #include <tuple>
@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
-#include "store/hot/staged_rows.h"
+#include "store/payload/staged_rows.h"
 #include "store/placement/row_mover.h"
 
 namespace embank {
@@ -81,7 +81,7 @@ std::span<const PayloadPosition> PayloadList::KeepLast() {
   };
   size_t count = 0;
   for (size_t i = 0; i < positions.size(); ++i) {
-    const bool is_kept = Seeded(SeededBug::kHotWrittenTwice)
+    const bool is_kept = Seeded(SeededBug::kPayloadWrittenTwice)
                              ? i == 0 || positions[i].payload != positions[count - 1].payload
                              : is_last(i);
     if (is_kept) positions[count++] = positions[i];

@@ -1,4 +1,4 @@
-#include "store/hot/staging_pool.h"
+#include "store/payload/staging_pool.h"
 
 #include <algorithm>
 

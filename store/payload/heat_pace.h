@@ -1,28 +1,28 @@
-// The pace of the hot set: a drift of the traffic ends heat epochs early, and flushes early.
+// The pace of top-k flushes: a drift of the traffic ends heat epochs early, and flushes early.
 //
 //   drift              v
 //   looks    ....|....|....|....|....|....|....|....|....|....|....|....|....|....|....|
 //   flushes      F         *    F         F                   F                        F
 //                          epochs end; the next flushes are 1, 2, 4, .. looks apart
 //
-// The pace compares the hit ratio since the last look with the one that the hot set had before. In
+// The pace compares the hit ratio since the last look with the one that the HBM rows had before. In
 // steady traffic no epoch ends early, so heat is as good an estimate as counters that never age.
 // Where the hit ratio falls, old heat is halved for each tenth of the hits that are gone. Flushes
 // follow each other closely at first, because each new batch tells much then.
-#ifndef EMBANK_STORE_HOT_HEAT_PACE_H_
-#define EMBANK_STORE_HOT_HEAT_PACE_H_
+#ifndef EMBANK_STORE_PAYLOAD_HEAT_PACE_H_
+#define EMBANK_STORE_PAYLOAD_HEAT_PACE_H_
 
 #include <cstdint>
 
 namespace embank {
 
-// The figures of the batches since the last look: positions of lookups, and those of hot rows.
-struct HotFigures {
+// The figures of the batches since the last look: positions of lookups, and those of HBM rows.
+struct HitFigures {
   uint64_t lookups;
   uint64_t hits;  // at most `lookups`
 };
 
-// The caller ends so many epochs first, and flushes the hot set then.
+// The caller ends this many epochs first, and makes a top-k flush then.
 struct HeatStep {
   uint32_t epochs = 0;
   bool flush = false;  // false: no epoch ends either
@@ -45,7 +45,7 @@ class HeatPace {
   uint64_t look_batches() const { return look_batches_; }
 
   // Says what the caller does now. Call it after each look's batches, from the first flush on.
-  HeatStep Look(HotFigures figures);
+  HeatStep Look(HitFigures figures);
 
  private:
   uint32_t EpochsFor(double hit_ratio, uint64_t lookups) const;
@@ -53,7 +53,7 @@ class HeatPace {
 
   const uint64_t look_batches_;
   const uint64_t flush_looks_;  // of steady traffic
-  HotFigures pending_{};        // of looks that had too few lookups
+  HitFigures pending_{};        // of looks that had too few lookups
   double usual_ratio_ = 0.0;    // a mean of the last looks' hit ratios
   uint64_t usual_looks_ = 0;    // looks that it knows
   uint64_t looks_ = 0;          // since the last flush
@@ -62,4 +62,4 @@ class HeatPace {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_HEAT_PACE_H_
+#endif  // EMBANK_STORE_PAYLOAD_HEAT_PACE_H_

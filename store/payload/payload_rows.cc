@@ -1,4 +1,4 @@
-#include "store/hot/payload_rows.h"
+#include "store/payload/payload_rows.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
-#include "store/hot/staged_rows.h"
+#include "store/payload/staged_rows.h"
 #include "store/placement/page_rows.h"
 #include "store/placement/row_mover.h"
 
@@ -70,7 +70,7 @@ Status PayloadRows::FlushSlots(std::span<const Location> headers, std::atomic<ui
     const Key key = LoadKey(seen.header);
     rows[count++] = {seen.table->IdOf(key, seen.table->HashOf(key)), seen.location};
   });
-  if (Seeded(SeededBug::kFlushPassSkipsHot)) return OkStatus();
+  if (Seeded(SeededBug::kFlushPassSkipsPayloads)) return OkStatus();
   return Flush(std::span(rows).first(count), flushed);
 }
 

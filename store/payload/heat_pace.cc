@@ -1,4 +1,4 @@
-#include "store/hot/heat_pace.h"
+#include "store/payload/heat_pace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,14 +27,14 @@ HeatPace::HeatPace(uint64_t flush_batches)
   EMBANK_CHECK(flush_batches > 0);
 }
 
-HeatStep HeatPace::Look(HotFigures figures) {
+HeatStep HeatPace::Look(HitFigures figures) {
   EMBANK_CHECK(figures.hits <= figures.lookups);
   pending_.lookups += figures.lookups;
   pending_.hits += figures.hits;
   ++looks_;
   HeatStep step;
   if (pending_.lookups >= kLookupsMin) {
-    const HotFigures seen = std::exchange(pending_, {});
+    const HitFigures seen = std::exchange(pending_, {});
     const double ratio = static_cast<double>(seen.hits) / static_cast<double>(seen.lookups);
     step.epochs = EpochsFor(ratio, seen.lookups);
     if (step.epochs > 0) usual_looks_ = 0;

@@ -1,6 +1,6 @@
 // Buffers in pinned memory, through which rows pass between host and device.
-#ifndef EMBANK_STORE_HOT_STAGING_POOL_H_
-#define EMBANK_STORE_HOT_STAGING_POOL_H_
+#ifndef EMBANK_STORE_PAYLOAD_STAGING_POOL_H_
+#define EMBANK_STORE_PAYLOAD_STAGING_POOL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -57,4 +57,4 @@ class StagingPool {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_STAGING_POOL_H_
+#endif  // EMBANK_STORE_PAYLOAD_STAGING_POOL_H_

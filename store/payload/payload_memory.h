@@ -1,6 +1,6 @@
-// The device memory of a store: the device, the payloads of hot rows, and the buffers between.
-#ifndef EMBANK_STORE_HOT_PAYLOAD_MEMORY_H_
-#define EMBANK_STORE_HOT_PAYLOAD_MEMORY_H_
+// The device memory of a store: the device, the payloads of HBM rows, and the buffers between.
+#ifndef EMBANK_STORE_PAYLOAD_PAYLOAD_MEMORY_H_
+#define EMBANK_STORE_PAYLOAD_PAYLOAD_MEMORY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "base/status_or.h"
 #include "base/threads/mutex.h"
 #include "gpu/device.h"
-#include "store/hot/staging_pool.h"
+#include "store/payload/staging_pool.h"
 #include "tiers/hbm/payload_slots.h"
 
 namespace embank {
@@ -61,4 +61,4 @@ class PayloadMemory {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_PAYLOAD_MEMORY_H_
+#endif  // EMBANK_STORE_PAYLOAD_PAYLOAD_MEMORY_H_

@@ -1,4 +1,4 @@
-#include "store/hot/hot_plan.h"
+#include "store/payload/topk_plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,21 +12,21 @@
 namespace embank {
 namespace {
 
-// A hot row's score counts 5/4 of another's: all scores are multiplied by 4, and hot ones by 5.
-constexpr uint32_t kColdFactor = 4;
-constexpr uint32_t kHotFactor = 5;
+// An HBM row's score counts 5/4 of another's: all scores are multiplied by 4, and its own by 5.
+constexpr uint32_t kOtherFactor = 4;
+constexpr uint32_t kHeldFactor = 5;
 
 // A bucket is the exponent (8 bits) and the first 8 bits behind the leading one of a score as f32.
 // Heats below 512 of rows of one size have buckets of their own.
 constexpr uint32_t kBucketShift = 15;
 constexpr uint32_t kBuckets = 1u << 16;
 constexpr uint32_t kNoBucket = kBuckets;
-static_assert(uint64_t{kHotFactor} * kHeatMax < (1u << 24),
+static_assert(uint64_t{kHeldFactor} * kHeatMax < (1u << 24),
               "a factor times a heat is exact in f32");
 
-uint32_t ScaledHeat(const HotCandidate& row, bool hysteresis) {
+uint32_t ScaledHeat(const TopkCandidate& row, bool hysteresis) {
   if (!hysteresis) return row.heat;
-  return row.heat * (row.is_hot ? kHotFactor : kColdFactor);
+  return row.heat * (row.in_hbm ? kHeldFactor : kOtherFactor);
 }
 
 // A higher score is never in a lower bucket: both operands are exact, and division is monotone.
@@ -39,16 +39,16 @@ uint32_t BucketOf(uint32_t scaled_heat, uint32_t payload_bytes) {
 struct ScoreBucket {
   uint64_t bytes;
   uint32_t rows;
-  uint32_t cold_rows;
+  uint32_t other_rows;
 };
 
 // A row of the threshold's bucket.
 struct RankedRow {
   PlannedRow row;
   uint32_t scaled_heat;
-  // heat 20 | hot 1: the scaled heats of a hot row and of another may be equal.
+  // heat 20 | in HBM 1: the scaled heats of an HBM row and of another may be equal.
   uint32_t heat_and_place;
-  bool is_hot() const { return (heat_and_place & 1) != 0; }
+  bool in_hbm() const { return (heat_and_place & 1) != 0; }
 };
 
 class Ranking {
@@ -60,7 +60,7 @@ class Ranking {
     const uint64_t a_score = uint64_t{a.scaled_heat} * b.row.payload_bytes;
     const uint64_t b_score = uint64_t{b.scaled_heat} * a.row.payload_bytes;
     if (a_score != b_score) return a_score > b_score;
-    if (hysteresis_ && a.is_hot() != b.is_hot()) return a.is_hot();
+    if (hysteresis_ && a.in_hbm() != b.in_hbm()) return a.in_hbm();
     const uint32_t a_heat = a.heat_and_place >> 1;
     const uint32_t b_heat = b.heat_and_place >> 1;
     if (a_heat != b_heat) return a_heat > b_heat;
@@ -73,7 +73,7 @@ class Ranking {
 };
 
 // Reorders the rows. Behind the longest beginning of the ranking that fits in `bytes` the first row
-// is the end of the hot set, which is returned; rows->end(): all rows fit. Each step halves the
+// is the end of the HBM rows, and is returned; rows->end(): all rows fit. Each step halves the
 // rows in question, so the time is linear.
 std::vector<RankedRow>::iterator FindEnd(std::vector<RankedRow>* rows, uint64_t bytes,
                                          const Ranking& ranking) {
@@ -112,27 +112,27 @@ void SortByLocation(std::vector<PlannedRow>* rows, size_t sorted) {
 
 class Planner {
  public:
-  explicit Planner(const HotPlanOptions& options)
+  explicit Planner(const TopkPlanOptions& options)
       : options_(options), ranking_(options.hysteresis), buckets_(kBuckets) {}
 
-  HotPlan Plan(HotSource source) {
-    source([this](const HotCandidate& row) { Count(row); });
+  TopkPlan Plan(TopkSource source) {
+    source([this](const TopkCandidate& row) { Count(row); });
     FindThreshold();
-    source([this](const HotCandidate& row) { Divide(row); });
+    source([this](const TopkCandidate& row) { Divide(row); });
     const size_t leavers = plan_.leavers.size();
     const size_t arrivals = plan_.arrivals.size();
     DivideTies();
     SortByLocation(&plan_.leavers, leavers);
     SortByLocation(&plan_.arrivals, arrivals);
     DropArrivalsBeyondBudget();
-    EMBANK_CHECK(plan_.hot_bytes <= std::max(options_.budget_bytes, kept_bytes_));
+    EMBANK_CHECK(plan_.hbm_bytes <= std::max(options_.budget_bytes, kept_bytes_));
     return std::move(plan_);
   }
 
  private:
-  void Count(const HotCandidate& row) {
+  void Count(const TopkCandidate& row) {
     EMBANK_CHECK(row.heat <= kHeatMax);
-    EMBANK_CHECK(row.payload_bytes - 1 < kHotPayloadBytesMax);
+    EMBANK_CHECK(row.payload_bytes - 1 < kPlannedBytesMax);
     ++plan_.candidate_rows;
     plan_.candidate_bytes += row.payload_bytes;
     if (row.payload_bytes > options_.budget_bytes) return;
@@ -140,7 +140,7 @@ class Planner {
         buckets_[BucketOf(ScaledHeat(row, options_.hysteresis), row.payload_bytes)];
     bucket.bytes += row.payload_bytes;
     ++bucket.rows;
-    bucket.cold_rows += row.is_hot ? 0 : 1;
+    bucket.other_rows += row.in_hbm ? 0 : 1;
   }
 
   // The threshold's bucket is the highest one that does not fit behind those above it.
@@ -152,10 +152,10 @@ class Planner {
       const uint64_t left_bytes = options_.budget_bytes - bytes;
       bytes += buckets_[i].bytes;
       if (bytes <= options_.budget_bytes) {
-        arrivals += buckets_[i].cold_rows;
+        arrivals += buckets_[i].other_rows;
       } else {
         threshold_ = i;
-        EMBANK_CHECK(buckets_[i].rows > 0 && buckets_[i].cold_rows <= buckets_[i].rows);
+        EMBANK_CHECK(buckets_[i].rows > 0 && buckets_[i].other_rows <= buckets_[i].rows);
         ties_.reserve(buckets_[i].rows);
         arrivals += left_bytes / (buckets_[i].bytes / buckets_[i].rows);
       }
@@ -163,29 +163,29 @@ class Planner {
     plan_.arrivals.reserve(arrivals);
   }
 
-  void Divide(const HotCandidate& row) {
+  void Divide(const TopkCandidate& row) {
     EMBANK_CHECK(row.heat <= kHeatMax);
-    EMBANK_CHECK(row.payload_bytes - 1 < kHotPayloadBytesMax);
+    EMBANK_CHECK(row.payload_bytes - 1 < kPlannedBytesMax);
     const PlannedRow planned{row.location, row.table, row.payload_bytes, row.key};
-    if (row.payload_bytes > options_.budget_bytes) return Place(planned, row.is_hot, false);
+    if (row.payload_bytes > options_.budget_bytes) return Place(planned, row.in_hbm, false);
     const uint32_t scaled_heat = ScaledHeat(row, options_.hysteresis);
     const uint32_t bucket = BucketOf(scaled_heat, row.payload_bytes);
     if (bucket == threshold_) {
-      ties_.push_back({planned, scaled_heat, row.heat << 1 | (row.is_hot ? 1u : 0u)});
+      ties_.push_back({planned, scaled_heat, row.heat << 1 | (row.in_hbm ? 1u : 0u)});
     } else {
-      Place(planned, row.is_hot, threshold_ == kNoBucket || bucket > threshold_);
+      Place(planned, row.in_hbm, threshold_ == kNoBucket || bucket > threshold_);
     }
   }
 
-  void Place(const PlannedRow& row, bool is_hot, bool becomes_hot) {
-    if (becomes_hot) {
-      plan_.hot_bytes += row.payload_bytes;
-      if (is_hot) {
+  void Place(const PlannedRow& row, bool in_hbm, bool goes_up) {
+    if (goes_up) {
+      plan_.hbm_bytes += row.payload_bytes;
+      if (in_hbm) {
         kept_bytes_ += row.payload_bytes;
       } else {
         plan_.arrivals.push_back(row);
       }
-    } else if (is_hot) {
+    } else if (in_hbm) {
       plan_.leavers.push_back(row);
     }
   }
@@ -193,35 +193,35 @@ class Planner {
   // Selects in a copy, so that both lists stay in the order of the walk: sorting costs more.
   void DivideTies() {
     std::vector<RankedRow> ranked = ties_;
-    const uint64_t taken_bytes = std::min(options_.budget_bytes, plan_.hot_bytes);
+    const uint64_t taken_bytes = std::min(options_.budget_bytes, plan_.hbm_bytes);
     const auto end = FindEnd(&ranked, options_.budget_bytes - taken_bytes, ranking_);
     for (const RankedRow& tie : ties_) {
-      Place(tie.row, tie.is_hot(), end == ranked.end() || ranking_(tie, *end));
+      Place(tie.row, tie.in_hbm(), end == ranked.end() || ranking_(tie, *end));
     }
   }
 
   // Rows became hotter, or new ones were created, between the two walks.
   void DropArrivalsBeyondBudget() {
-    while (plan_.hot_bytes > options_.budget_bytes && !plan_.arrivals.empty()) {
-      EMBANK_CHECK(plan_.hot_bytes - kept_bytes_ >= plan_.arrivals.back().payload_bytes);
-      plan_.hot_bytes -= plan_.arrivals.back().payload_bytes;
+    while (plan_.hbm_bytes > options_.budget_bytes && !plan_.arrivals.empty()) {
+      EMBANK_CHECK(plan_.hbm_bytes - kept_bytes_ >= plan_.arrivals.back().payload_bytes);
+      plan_.hbm_bytes -= plan_.arrivals.back().payload_bytes;
       plan_.arrivals.pop_back();
       plan_.fits_all = false;
     }
   }
 
-  const HotPlanOptions options_;
+  const TopkPlanOptions options_;
   const Ranking ranking_;
   std::vector<ScoreBucket> buckets_;  // of the first walk
   uint32_t threshold_ = kNoBucket;    // kNoBucket: every row that the ranking has fits
   std::vector<RankedRow> ties_;
-  uint64_t kept_bytes_ = 0;  // of hot rows that stay
-  HotPlan plan_;
+  uint64_t kept_bytes_ = 0;  // of HBM rows that stay
+  TopkPlan plan_;
 };
 
 }  // namespace
 
-StatusOr<HotPlan> PlanHotSet(HotSource source, const HotPlanOptions& options) {
+StatusOr<TopkPlan> PlanTopk(TopkSource source, const TopkPlanOptions& options) {
   try {
     return Planner(options).Plan(source);
   } catch (const std::bad_alloc&) {

@@ -1,10 +1,10 @@
-// The top-k flush: renews the set of hot rows while batches go on. PICASSO (Zhang et al., ICDE
+// The top-k flush: renews the HBM rows while batches go on. PICASSO (Zhang et al., ICDE
 // 2022), section III-D, algorithm 1: after a warm-up, and then every flush_iters iterations, the
 // hottest rows by count become those in device memory. Here a row that leaves is written back, and
-// counts age (docs/arithmetic.md, heat). After the warm-up, the pace (store/hot/heat_pace.h) says
-// when a flush is due.
-#ifndef EMBANK_STORE_HOT_TOPK_FLUSH_H_
-#define EMBANK_STORE_HOT_TOPK_FLUSH_H_
+// counts age (docs/arithmetic.md, heat). After the warm-up, the pace (store/payload/heat_pace.h)
+// says when a flush is due.
+#ifndef EMBANK_STORE_PAYLOAD_TOPK_FLUSH_H_
+#define EMBANK_STORE_PAYLOAD_TOPK_FLUSH_H_
 
 #include <atomic>
 #include <cstdint>
@@ -15,10 +15,10 @@
 #include "base/threads/executor.h"
 #include "base/threads/mutex.h"
 #include "base/types.h"
-#include "store/hot/heat_pace.h"
-#include "store/hot/hot_mover.h"
-#include "store/hot/payload_rows.h"
-#include "store/hot/unique_hits.h"
+#include "store/payload/heat_pace.h"
+#include "store/payload/payload_mover.h"
+#include "store/payload/payload_rows.h"
+#include "store/payload/unique_hits.h"
 #include "store/placement/heat_clock.h"
 #include "store/table/table.h"
 
@@ -56,7 +56,7 @@ class TopkFlush {
   void CountLookup(Table* table, uint64_t positions);
   UniqueHits& unique_hits() { return unique_hits_; }
   const UniqueHits& unique_hits() const { return unique_hits_; }
-  // Tells of keys of which a batch has created some. When everything is hot, their rows go up.
+  // Tells of keys of which a batch has created some. When HBM holds all rows, theirs go up.
   void RaiseCreated(const Table& table, KeySpan keys);
 
   // Flushes now, and returns when it is done. kResourceExhausted: no memory for the plan; no row
@@ -86,7 +86,7 @@ class TopkFlush {
   void Look(Table* table);
   bool Step();
   Status Flush() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void VisitRows(HotVisit visit) const;
+  void VisitRows(TopkVisit visit) const;
 
   PayloadRows& payloads_;
   const TopkFlushOptions options_;
@@ -99,9 +99,9 @@ class TopkFlush {
   Mutex pace_mutex_;  // taken before locks of shards
   bool is_warm_ EMBANK_GUARDED_BY(pace_mutex_) = false;
   HeatPace pace_ EMBANK_GUARDED_BY(pace_mutex_);
-  HotFigures looked_at_ EMBANK_GUARDED_BY(pace_mutex_){};  // all until the last look
+  HitFigures looked_at_ EMBANK_GUARDED_BY(pace_mutex_){};  // all until the last look
   mutable Mutex mutex_;  // one flush at a time; taken before the payload gate
-  HotMover mover_ EMBANK_GUARDED_BY(mutex_);
+  PayloadMover mover_ EMBANK_GUARDED_BY(mutex_);
   mutable Mutex report_mutex_;
   TopkFlushReport report_ EMBANK_GUARDED_BY(report_mutex_);
   // Last: its step uses all of the above until it ends.
@@ -110,4 +110,4 @@ class TopkFlush {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_TOPK_FLUSH_H_
+#endif  // EMBANK_STORE_PAYLOAD_TOPK_FLUSH_H_

@@ -1,4 +1,4 @@
-#include "store/hot/unique_hits.h"
+#include "store/payload/unique_hits.h"
 
 #include <algorithm>
 #include <new>

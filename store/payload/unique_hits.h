@@ -1,14 +1,14 @@
 // Hits of device memory by unique ids, in a sample of the lookups. A batch names its hottest keys
 // many times. PICASSO (Zhang et al., ICDE 2022) counts each key of a batch once, because a trainer
 // that unites equal keys first asks for it once.
-#ifndef EMBANK_STORE_HOT_UNIQUE_HITS_H_
-#define EMBANK_STORE_HOT_UNIQUE_HITS_H_
+#ifndef EMBANK_STORE_PAYLOAD_UNIQUE_HITS_H_
+#define EMBANK_STORE_PAYLOAD_UNIQUE_HITS_H_
 
 #include <atomic>
 #include <cstdint>
 
 #include "base/types.h"
-#include "store/hot/payload_list.h"
+#include "store/payload/payload_list.h"
 
 namespace embank {
 
@@ -39,4 +39,4 @@ class UniqueHits {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_UNIQUE_HITS_H_
+#endif  // EMBANK_STORE_PAYLOAD_UNIQUE_HITS_H_

@@ -1,4 +1,4 @@
-#include "store/hot/staged_rows.h"
+#include "store/payload/staged_rows.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "store/hot/topk_flush.h"
+#include "store/payload/topk_flush.h"
 
 #include <algorithm>
 #include <optional>
@@ -57,7 +57,7 @@ void TopkFlush::Look(Table* table) {
     // A batch counts its hits first.
     const uint64_t positions = positions_.load();
     const uint64_t hits = std::min(payloads_.counters().answered.load(), positions);
-    const HotFigures before = std::exchange(looked_at_, {positions, hits});
+    const HitFigures before = std::exchange(looked_at_, {positions, hits});
     EMBANK_CHECK(positions >= before.lookups && hits >= before.hits);
     const uint64_t lookups = positions - before.lookups;
     HeatStep step = {.flush = true};
@@ -79,7 +79,7 @@ bool TopkFlush::Step() {
   if (!is_due_.exchange(false, std::memory_order_relaxed)) return false;
   const Status status = FlushNow();
   if (!status.ok()) {
-    Log(LogLevel::kWarning, StrCat("the hot set was not renewed: ", status.ToString()));
+    Log(LogLevel::kWarning, StrCat("the top-k flush failed: ", status.ToString()));
   }
   return is_due_.load(std::memory_order_relaxed);
 }
@@ -94,10 +94,10 @@ Status TopkFlush::Flush() {
   EMBANK_RETURN_IF_ERROR(payloads_.memory().device().Wait(0));
   const Clock& clock = *payloads_.store().clock;
   const uint64_t begin_ns = clock.NowNs();
-  const HotPlanOptions options = {.budget_bytes = payloads_.memory().slots().bytes(),
-                                  .hysteresis = options_.hysteresis};
-  EMBANK_ASSIGN_OR_RETURN(HotPlan plan,
-                          PlanHotSet([this](HotVisit visit) { VisitRows(visit); }, options));
+  const TopkPlanOptions options = {.budget_bytes = payloads_.memory().slots().bytes(),
+                                   .hysteresis = options_.hysteresis};
+  EMBANK_ASSIGN_OR_RETURN(TopkPlan plan,
+                          PlanTopk([this](TopkVisit visit) { VisitRows(visit); }, options));
   const uint64_t planned_ns = clock.NowNs();
   EMBANK_RETURN_IF_ERROR(mover_.Move(&plan));
   fits_all_.store(plan.fits_all, std::memory_order_relaxed);
@@ -142,7 +142,7 @@ void TopkFlush::RaiseCreated(const Table& table, KeySpan keys) {
 // Calls visit for the rows with headers, in the order of memory. Rows that travel meanwhile may be
 // missing, or be there twice: each is looked at again when it is moved. A row takes its share of a
 // page, so that no more rows are planned than there are slots.
-void TopkFlush::VisitRows(HotVisit visit) const {
+void TopkFlush::VisitRows(TopkVisit visit) const {
   const StoreContext& store = payloads_.store();
   const PayloadSlots& payloads = payloads_.memory().slots();
   const HeatEpoch now = store.heat_clock->now();
@@ -162,7 +162,7 @@ void TopkFlush::VisitRows(HotVisit visit) const {
                .payload_bytes = share_bytes,
                .table = seen.table->id(),
                .key = LoadKey(seen.header),
-               .is_hot = seen.location.HasDevicePayload()});
+               .in_hbm = seen.location.HasDevicePayload()});
       });
     }
   }

@@ -25,7 +25,7 @@
 #include "tests/support/simulated_disk.h"
 #include "tests/support/small_log.h"
 
-namespace embank::test::hot_matrix_test {
+namespace embank::test::hbm_matrix_test {
 namespace {
 
 enum class Tiers { kMemory, kSsd, kPmem };  // below device memory
@@ -374,7 +374,7 @@ TEST(HotMatrix, HasTheBitsOfTheOracleInEachCell) {
     events.Expect(name);
   }
   const bool are_all =
-      RunSeeds("hot_matrix_test", kCells, &events, [](uint64_t seed, Events* some) {
+      RunSeeds("hbm_matrix_test", kCells, &events, [](uint64_t seed, Events* some) {
         some->Count("cells");
         return CellRun(seed, some).Run();
       });
@@ -386,4 +386,4 @@ TEST(HotMatrix, HasTheBitsOfTheOracleInEachCell) {
 }
 
 }  // namespace
-}  // namespace embank::test::hot_matrix_test
+}  // namespace embank::test::hbm_matrix_test

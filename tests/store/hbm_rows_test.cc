@@ -20,10 +20,10 @@
 #include "store/batch/state.h"
 #include "store/batch/write.h"
 #include "store/device/device_lookup.h"
-#include "store/hot/payload_list.h"
-#include "store/hot/payload_rows.h"
-#include "store/hot/staged_rows.h"
-#include "store/hot/topk_flush.h"
+#include "store/payload/payload_list.h"
+#include "store/payload/payload_rows.h"
+#include "store/payload/staged_rows.h"
+#include "store/payload/topk_flush.h"
 #include "store/placement/heat_clock.h"
 #include "store/placement/page_mover.h"
 #include "store/placement/row_mover.h"
@@ -37,7 +37,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test::hot_rows_test {
+namespace embank::test::hbm_rows_test {
 namespace {
 
 constexpr uint32_t kPayloadBytes = kDim * sizeof(float);
@@ -45,9 +45,9 @@ constexpr uint64_t kHbmBytes = uint64_t{1} << 20;
 constexpr uint64_t kHotRowsMax = kHbmBytes / kPayloadBytes;
 
 // A store with a path and device memory for 256 rows, which is flushed by hand.
-class HotWorld {
+class HbmWorld {
  public:
-  HotWorld() : world_(0) {
+  HbmWorld() : world_(0) {
     if (!WithHbm()) world_.AddHbmOptions(kHbmBytes);
     Open();
     table_ = world_.Create("t", Optimizer::kNone);
@@ -101,8 +101,8 @@ void ExpectFactor(Table* table, const std::vector<Key>& keys, float factor) {
   }
 }
 
-TEST(HotRows, AreThoseWithTheMostHeat) {
-  HotWorld world;
+TEST(HbmRows, AreThoseWithTheMostHeat) {
+  HbmWorld world;
   const std::vector<Key> all = KeysFrom(1, 1200);
   const std::vector<Key> hot = KeysFrom(401, 200);
   Put(world.table(), all, 2.0f);
@@ -115,8 +115,8 @@ TEST(HotRows, AreThoseWithTheMostHeat) {
 }
 
 // A page has a rest for which no row is planned: the row that found no slot could be the hottest.
-TEST(HotRows, AreThoseWithTheMostHeatWherePagesHaveARest) {
-  HotWorld world;
+TEST(HbmRows, AreThoseWithTheMostHeatWherePagesHaveARest) {
+  HbmWorld world;
   Table* const table = world.world().Create("rest", Optimizer::kNone, kDim - 16);
   Put(table, KeysFrom(1, 600), 2.0f);
   for (int i = 0; i < 5; ++i) LookUp(table, KeysFrom(1, 600));
@@ -129,8 +129,8 @@ TEST(HotRows, AreThoseWithTheMostHeatWherePagesHaveARest) {
   }
 }
 
-TEST(HotRows, AreReplacedWhenOthersGetHotter) {
-  HotWorld world;
+TEST(HbmRows, AreReplacedWhenOthersGetHotter) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 1200), 2.0f);
   world.Heat(KeysFrom(1, 256));
   world.Heat(KeysFrom(601, 256), 20);
@@ -139,8 +139,8 @@ TEST(HotRows, AreReplacedWhenOthersGetHotter) {
   ExpectFactor(world.table(), KeysFrom(1, 1200), 2.0f);
 }
 
-TEST(HotRows, StayWhereOthersAreOnlyALittleHotter) {
-  HotWorld world;
+TEST(HbmRows, StayWhereOthersAreOnlyALittleHotter) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 600), 2.0f);
   world.Heat(KeysFrom(1, 256), 20);
   world.Heat(KeysFrom(301, 256), 24);
@@ -149,8 +149,8 @@ TEST(HotRows, StayWhereOthersAreOnlyALittleHotter) {
   EXPECT_EQ(world.CountPayloads(KeysFrom(301, 256)), 256u) << "26 is more than 1.25 times 20";
 }
 
-TEST(HotRows, ThatChangedLeaveAsTheyAre) {
-  HotWorld world;
+TEST(HbmRows, ThatChangedLeaveAsTheyAre) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 1200), 2.0f);
   world.Heat(KeysFrom(1, 256));
   Put(world.table(), KeysFrom(1, 100), 7.0f);
@@ -163,8 +163,8 @@ TEST(HotRows, ThatChangedLeaveAsTheyAre) {
   ExpectFactor(world.table(), KeysFrom(101, 156), 2.0f);
 }
 
-TEST(HotRows, TakeTheLastOfTwoUpsertsOfOneKey) {
-  HotWorld world;
+TEST(HbmRows, TakeTheLastOfTwoUpsertsOfOneKey) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 300), 2.0f);
   world.Heat(KeysFrom(1, 10));
   const std::vector<Key> twice = {5, 6, 5, 5};
@@ -179,8 +179,8 @@ TEST(HotRows, TakeTheLastOfTwoUpsertsOfOneKey) {
   EXPECT_EQ(ValueOf(world.table(), 6), 101.0f);
 }
 
-TEST(HotRows, StepInDeviceMemoryWithTheirState) {
-  HotWorld world;
+TEST(HbmRows, StepInDeviceMemoryWithTheirState) {
+  HbmWorld world;
   Table* const table = world.world().Create("steps", Optimizer::kAdagrad, 8);
   Table* const same = world.world().Create("same", Optimizer::kAdagrad, 8);
   const std::vector<Key> keys = KeysFrom(1, 50);
@@ -213,8 +213,8 @@ TEST(HotRows, StepInDeviceMemoryWithTheirState) {
   EXPECT_EQ(state, same_state);
 }
 
-TEST(HotRows, ADroppedTableLeavesNoHotRows) {
-  HotWorld world;
+TEST(HbmRows, ADroppedTableLeavesNoHbmRows) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 300), 2.0f);
   world.Heat(KeysFrom(1, 256));
   ASSERT_TRUE(world->DropTable("t").ok());
@@ -228,8 +228,8 @@ TEST(HotRows, ADroppedTableLeavesNoHotRows) {
   EXPECT_EQ(world->payloads()->memory().slots().taken_bytes(), 0u);
 }
 
-TEST(HotRows, ThatAreErasedFreeTheirPlaces) {
-  HotWorld world;
+TEST(HbmRows, ThatAreErasedFreeTheirPlaces) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 600), 2.0f);
   world.Heat(KeysFrom(1, 256));
   ASSERT_TRUE(Erase(world.table(), KeysFrom(1, 200), {}).ok());
@@ -244,8 +244,8 @@ TEST(HotRows, ThatAreErasedFreeTheirPlaces) {
 
 // The rows of a batch are erased between its look at the index and its work on the device, and the
 // memory of their headers goes.
-TEST(HotRows, RowsOfABatchUnderWayMayBeErased) {
-  HotWorld world;
+TEST(HbmRows, RowsOfABatchUnderWayMayBeErased) {
+  HbmWorld world;
   Table* const table = world.table();
   const std::vector<Key> keys = KeysFrom(1, 200);
   Put(table, keys, 2.0f);
@@ -275,8 +275,8 @@ TEST(HotRows, RowsOfABatchUnderWayMayBeErased) {
   EXPECT_EQ(read, keys.size());
 }
 
-TEST(HotRows, AreSavedByACheckpoint) {
-  HotWorld world;
+TEST(HbmRows, AreSavedByACheckpoint) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 600), 2.0f);
   world.Heat(KeysFrom(1, 256));
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
@@ -293,8 +293,8 @@ TEST(HotRows, AreSavedByACheckpoint) {
   ExpectFactor(world.table(), KeysFrom(301, 300), 2.0f);
 }
 
-TEST(HotRows, ComeBackByTheirSavedHeat) {
-  HotWorld world;
+TEST(HbmRows, ComeBackByTheirSavedHeat) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 600), 2.0f);
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   world.Heat(KeysFrom(101, 256));
@@ -313,8 +313,8 @@ TEST(HotRows, ComeBackByTheirSavedHeat) {
 }
 
 // A stamp counts 127 epochs: one that is never renewed would be taken for a later one.
-TEST(HotRows, CoolDownHoweverLongNobodyLooksAtThem) {
-  HotWorld world;
+TEST(HbmRows, CoolDownHoweverLongNobodyLooksAtThem) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 300), 2.0f);
   world.Heat(KeysFrom(1, 256), 30);
   const std::vector<Key> one = {100};
@@ -327,8 +327,8 @@ TEST(HotRows, CoolDownHoweverLongNobodyLooksAtThem) {
   }
 }
 
-TEST(HotRows, CoolDownInEpochsThatEndEarly) {
-  HotWorld world;
+TEST(HbmRows, CoolDownInEpochsThatEndEarly) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 300), 2.0f);
   world.Heat(KeysFrom(1, 256), 30);
   HeatClock* const clock = world.table()->store().heat_clock;
@@ -343,8 +343,8 @@ TEST(HotRows, CoolDownInEpochsThatEndEarly) {
   }
 }
 
-TEST(HotRows, KnowTheirRecordsWhereCompactionMovesThem) {
-  HotWorld world;
+TEST(HbmRows, KnowTheirRecordsWhereCompactionMovesThem) {
+  HbmWorld world;
   Table* const table = world.table();
   Put(table, KeysFrom(1, 600), 2.0f);
   world.Heat(KeysFrom(1, 256));
@@ -372,8 +372,8 @@ TEST(HotRows, KnowTheirRecordsWhereCompactionMovesThem) {
   ExpectFactor(table, KeysFrom(101, 156), 2.0f);
 }
 
-TEST(HotRows, AreAllThatThereIsWhereItFits) {
-  HotWorld world;
+TEST(HbmRows, AreAllThatThereIsWhereItFits) {
+  HbmWorld world;
   Put(world.table(), KeysFrom(1, 100), 2.0f);
   world.Flush();
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 100u);
@@ -389,9 +389,9 @@ TEST(HotRows, AreAllThatThereIsWhereItFits) {
   ExpectFactor(world.table(), KeysFrom(1, 500), 2.0f);
 }
 
-// Threads look rows up, change them and renew the hot set at once: each row is whole, and in the
+// Threads look rows up, change them and renew the HBM rows at once: each row is whole, and in the
 // end has its last value.
-TEST(HotRows, AreWholeWhileTheyMove) {
+TEST(HbmRows, AreWholeWhileTheyMove) {
   SpillWorld world(0, MakeThreadPool(2));
   if (!WithHbm()) world.AddHbmOptions(kHbmBytes);
   ASSERT_TRUE(world.Open(false, MakeThreadPool(2)).ok());
@@ -447,8 +447,8 @@ TEST(HotRows, AreWholeWhileTheyMove) {
 // Memory only: rows that leave need slots of DRAM, which may be full.
 // The mover has a free slot for each row that leaves, and these are in all pages. A batch that is
 // inside the gate for long, and needs a page, gets one all the same.
-TEST(HotRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
-  HotWorld world;
+TEST(HbmRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
+  HbmWorld world;
   Table* const table = world.table();
   Eviction& eviction = table->mover()->eviction();
   Put(table, KeysFrom(1, 1200), 2.0f);
@@ -480,8 +480,8 @@ TEST(HotRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
 }
 
 // No page of device memory gets free for the first size, whose rows would go up first.
-TEST(HotRows, RowsOfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
-  HotWorld world;
+TEST(HbmRows, RowsOfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
+  HbmWorld world;
   Table* const small = world.world().Create("small", Optimizer::kNone, kDim / 2);
   constexpr uint64_t kSmallMax = 2 * kHotRowsMax;
   const std::vector<Key> first = KeysFrom(1, kSmallMax);
@@ -508,9 +508,9 @@ TEST(HotRows, RowsOfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
   ExpectFactor(world.table(), others, 2.0f);
 }
 
-TEST(HotRows, StayInMemoryWhereTheDeviceIsLost) {
+TEST(HbmRows, StayInMemoryWhereTheDeviceIsLost) {
   if (TestDevice() >= 0) GTEST_SKIP() << "only a twin is lost on demand";
-  HotWorld world;
+  HbmWorld world;
   const std::vector<Key> all = KeysFrom(1, 1200);
   Put(world.table(), all, 2.0f);
   for (int i = 0; i < 10; ++i) LookUp(world.table(), KeysFrom(1, 200));
@@ -528,8 +528,8 @@ TEST(HotRows, StayInMemoryWhereTheDeviceIsLost) {
 
 // Keys that the index cannot tell apart: the lookup of a hot one meets the entry of the other one,
 // which is in the log. It then needs a staging buffer for that row alone.
-TEST(HotRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
-  HotWorld world;
+TEST(HbmRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
+  HbmWorld world;
   const uint64_t table_hash = TableHash(world.table()->name());
   constexpr uint32_t kPairs = 8;
   std::vector<Key> logged;
@@ -568,7 +568,7 @@ TEST(HotRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
   device.Free(rows);
 }
 
-TEST(HotRows, RowsOfAStoreInMemoryBecomeHotAndLeave) {
+TEST(HbmRows, RowsOfAStoreInMemoryGoUpAndLeave) {
   StoreWorld world({.dram_bytes = uint64_t{32} << 20,
                     .hbm_bytes = kHbmBytes,
                     .flush_iters = TopkFlushOptions::kNever});
@@ -586,4 +586,4 @@ TEST(HotRows, RowsOfAStoreInMemoryBecomeHotAndLeave) {
 }
 
 }  // namespace
-}  // namespace embank::test::hot_rows_test
+}  // namespace embank::test::hbm_rows_test

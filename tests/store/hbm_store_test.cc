@@ -1,4 +1,4 @@
-// Hot rows where other parts of the store deal with them: tables that forget, exports, verify.
+// HBM rows where other parts of the store deal with them: tables that forget, exports, verify.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,16 +9,16 @@
 #include <thread>
 #include <vector>
 
-#include "store/hot/payload_rows.h"
-#include "store/hot/topk_flush.h"
 #include "store/inspect/verify.h"
+#include "store/payload/payload_rows.h"
+#include "store/payload/topk_flush.h"
 #include "tests/store/forgetting_rows.h"
 #include "tests/support/export_world.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test::hot_store_test {
+namespace embank::test::hbm_store_test {
 namespace {
 
 constexpr uint64_t kHbmBytes = uint64_t{1} << 20;
@@ -29,7 +29,7 @@ void Flush(Store* store) {
   ASSERT_TRUE(flushed.ok()) << flushed;
 }
 
-// Looks the keys up so often that they are the hottest, and renews the hot set.
+// Looks the keys up so often that they are the hottest, and renews the HBM rows.
 void Heat(Store* store, Table* table, const std::vector<Key>& keys, int lookups = 10) {
   for (int i = 0; i < lookups; ++i) LookUp(table, keys);
   Flush(store);
@@ -54,7 +54,7 @@ void ExpectValues(Table* table, const std::vector<Key>& keys) {
 uint64_t KeptOf(Table* table, const std::vector<Key>& keys) { return Present(table, keys).size(); }
 
 // Rows in device memory are in no eviction order: new rows take the places of rows in DRAM.
-TEST(HotStore, InMemoryForgetsRowsBelowDeviceMemory) {
+TEST(HbmStore, InMemoryForgetsRowsBelowDeviceMemory) {
   StoreWorld world({.dram_bytes = uint64_t{24} << 20,
                     .hbm_bytes = kHbmBytes,
                     .flush_iters = TopkFlushOptions::kNever});
@@ -95,7 +95,7 @@ TEST(HotStore, InMemoryForgetsRowsBelowDeviceMemory) {
 uint64_t HotLookups(Store* store) { return store->payloads()->counters().answered.load(); }
 
 // Neither tier has a free slot. Rows change places, and none is refused for that.
-TEST(HotStore, InMemoryThatIsFullAndRefusesRenewsItsHotSet) {
+TEST(HbmStore, InMemoryThatIsFullAndRefusesRenewsItsHbmRows) {
   StoreWorld world({.dram_bytes = uint64_t{24} << 20,
                     .hbm_bytes = kHbmBytes,
                     .flush_iters = TopkFlushOptions::kNever});
@@ -135,7 +135,7 @@ TEST(HotStore, InMemoryThatIsFullAndRefusesRenewsItsHotSet) {
     const uint64_t before = HotLookups(&*world);
     LookUp(table, hot);
     EXPECT_EQ(HotLookups(&*world) - before, hot.size());
-    // Half of the hot rows, and others in DRAM.
+    // Half of the HBM rows, and others in DRAM.
     const float factor = static_cast<float>(lookups);
     Put(table, KeysFrom(first - 128, 256), factor);
     for (const Key key : KeysFrom(first - 128, 256))
@@ -154,8 +154,8 @@ TEST(HotStore, InMemoryThatIsFullAndRefusesRenewsItsHotSet) {
 }
 
 // Rows take all of DRAM before the first one gets hot, and what is free the index or the log wants.
-// Headers of hot rows get a page of other rows.
-TEST(HotStore, OnDiskTakesRowsOfADramThatIsFullAlready) {
+// Headers of HBM rows get a page of other rows.
+TEST(HbmStore, OnDiskTakesRowsOfADramThatIsFullAlready) {
   SpillWorld world(1);
   world.AddHbmOptions(kHbmBytes);
   ASSERT_TRUE(world.Open().ok());
@@ -177,8 +177,8 @@ TEST(HotStore, OnDiskTakesRowsOfADramThatIsFullAlready) {
   }
 }
 
-// Hot rows keep their records in the log, or none: those are not forgotten either.
-TEST(HotStore, OnDiskForgetsRowsBelowDeviceMemory) {
+// HBM rows keep their records in the log, or none: those are not forgotten either.
+TEST(HbmStore, OnDiskForgetsRowsBelowDeviceMemory) {
   SpillWorld world(1, nullptr, kSsdBytes);
   world.AddHbmOptions(kHbmBytes);
   ASSERT_TRUE(world.Open().ok());
@@ -215,8 +215,8 @@ TEST(HotStore, OnDiskForgetsRowsBelowDeviceMemory) {
   ASSERT_NO_FATAL_FAILURE(ExpectValues(table, in_device));
 }
 
-// The last checkpoint has hot rows as they were at its barrier; later changes are in device memory.
-TEST(HotStore, IsExportedAndVerifiedAsOfItsCheckpoint) {
+// The last checkpoint has HBM rows as they were at its barrier; later changes are in device memory.
+TEST(HbmStore, IsExportedAndVerifiedAsOfItsCheckpoint) {
   SpillWorld world(kExportSeed);
   world.AddHbmOptions(kHbmBytes);
   ASSERT_TRUE(world.Open().ok());
@@ -233,7 +233,7 @@ TEST(HotStore, IsExportedAndVerifiedAsOfItsCheckpoint) {
   const Status exported = world->checkpoints()->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));
-  // A store of the export has a device of its own, and hot rows.
+  // A store of the export has a device of its own, and HBM rows.
   {
     const auto copy = OpenAt(&world, "copy");
     ASSERT_TRUE(copy.ok()) << copy.status();
@@ -256,4 +256,4 @@ TEST(HotStore, IsExportedAndVerifiedAsOfItsCheckpoint) {
 }
 
 }  // namespace
-}  // namespace embank::test::hot_store_test
+}  // namespace embank::test::hbm_store_test

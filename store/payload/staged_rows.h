@@ -1,8 +1,8 @@
 // A chunk of rows on their way between host and device, in one staging buffer.
 //
 //   | list: one DeviceRow for each row | the rows' bytes |
-#ifndef EMBANK_STORE_HOT_STAGED_ROWS_H_
-#define EMBANK_STORE_HOT_STAGED_ROWS_H_
+#ifndef EMBANK_STORE_PAYLOAD_STAGED_ROWS_H_
+#define EMBANK_STORE_PAYLOAD_STAGED_ROWS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "gpu/device.h"
-#include "store/hot/payload_memory.h"
+#include "store/payload/payload_memory.h"
 
 namespace embank {
 
@@ -76,4 +76,4 @@ class StagedRows {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_STAGED_ROWS_H_
+#endif  // EMBANK_STORE_PAYLOAD_STAGED_ROWS_H_

@@ -1,4 +1,4 @@
-// The planner of the hot set: what a flush costs before it moves the first row.
+// The planner of the HBM rows: what a flush costs before it moves the first row.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "bench/huge_page_allocator.h"
-#include "store/hot/hot_plan.h"
+#include "store/payload/topk_plan.h"
 
 namespace embank {
 namespace {
@@ -50,7 +50,7 @@ void PlanHotRows(benchmark::State& state) {
     header_of(row)->identity = 5;
     header_of(row)->usage = PackUsage(0, HeatOfRow(shape, row, rows), 0);
   }
-  const auto source = [&](HotVisit visit) {
+  const auto source = [&](TopkVisit visit) {
     for (uint64_t row = 0; row < rows; ++row) {
       const RowHeader* const header = header_of(row);
       const RowMark mark = LoadMark(header);
@@ -59,11 +59,11 @@ void PlanHotRows(benchmark::State& state) {
              .payload_bytes = kPayloadBytes,
              .table = TableOf(mark.identity),
              .key = LoadKey(header),
-             .is_hot = false});
+             .in_hbm = false});
     }
   };
   for (auto _ : state) {
-    const StatusOr<HotPlan> plan = PlanHotSet(source, {.budget_bytes = budget_bytes});
+    const StatusOr<TopkPlan> plan = PlanTopk(source, {.budget_bytes = budget_bytes});
     EMBANK_CHECK(plan.ok());
     benchmark::DoNotOptimize(plan->arrivals.data());
   }

@@ -7,31 +7,31 @@
 //   swap:   without space for either, a row that goes down and one that goes up change places
 //
 // Work of batches is in the device's stream in front of a chunk or behind it, never between.
-#ifndef EMBANK_STORE_HOT_HOT_MOVER_H_
-#define EMBANK_STORE_HOT_HOT_MOVER_H_
+#ifndef EMBANK_STORE_PAYLOAD_PAYLOAD_MOVER_H_
+#define EMBANK_STORE_PAYLOAD_PAYLOAD_MOVER_H_
 
 #include <cstddef>
 #include <span>
 
 #include "base/status.h"
-#include "store/hot/hot_plan.h"
-#include "store/hot/payload_rows.h"
-#include "store/hot/staged_rows.h"
+#include "store/payload/payload_rows.h"
+#include "store/payload/staged_rows.h"
+#include "store/payload/topk_plan.h"
 
 namespace embank {
 
 // For one thread at a time. The caller holds no lock, no guard and no buffer.
-class HotMover {
+class PayloadMover {
  public:
   static constexpr size_t kChunkRows = 512;
 
-  explicit HotMover(PayloadRows* payloads) : payloads_(*payloads) {}
-  HotMover(const HotMover&) = delete;
-  HotMover& operator=(const HotMover&) = delete;
+  explicit PayloadMover(PayloadRows* payloads) : payloads_(*payloads) {}
+  PayloadMover(const PayloadMover&) = delete;
+  PayloadMover& operator=(const PayloadMover&) = delete;
 
   // Moves the rows of a plan. A row that has moved since, or for which nothing has space, stays
   // where it is. kUnavailable: the device is lost.
-  Status Move(HotPlan* plan);
+  Status Move(TopkPlan* plan);
   // Moves rows up while device memory has space and no batch is inside the gate. *has_space is
   // false if space was missing.
   Status Raise(std::span<const PlannedRow> rows, bool* has_space);
@@ -62,8 +62,8 @@ class HotMover {
     size_t up = 0;
   };
   StatusOr<Dealt> SwapChunk(std::span<const PlannedRow> down, std::span<const PlannedRow> up);
-  // Adds the rows that are still hot to an empty chunk, whose bytes the buffer then has, and notes
-  // which ones they are.
+  // Adds the rows that are still in HBM to an empty chunk, whose bytes the buffer then has, and
+  // notes which ones they are.
   Status Gather(std::span<const PlannedRow> rows, StagedRows* staged, std::span<uint32_t> chosen);
 
   enum class Swapped { kYes, kDownIsGone, kUpIsGone, kStays };
@@ -82,4 +82,4 @@ class HotMover {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_HOT_MOVER_H_
+#endif  // EMBANK_STORE_PAYLOAD_PAYLOAD_MOVER_H_

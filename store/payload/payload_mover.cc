@@ -1,4 +1,4 @@
-#include "store/hot/hot_mover.h"
+#include "store/payload/payload_mover.h"
 
 #include <algorithm>
 #include <array>
@@ -107,7 +107,7 @@ std::span<const PlannedRow> WithoutSize(const TableDirectory& tables,
 // Slots of DRAM for the rows of a chunk that goes down, taken before the gate is closed: rows that
 // are evicted for them may have to be written. In a store in memory that is full, some rows are
 // forgotten for the first chunk; rows that go up free slots for the next ones.
-class HotMover::FreeSlots {
+class PayloadMover::FreeSlots {
  public:
   FreeSlots(const StoreContext& store, std::span<const PlannedRow> rows)
       : store_(store), class_(store.tables->Get(rows.front().table)->slot_class()) {
@@ -173,7 +173,7 @@ class HotMover::FreeSlots {
 // Down and up take turns, so that each makes space for the other: a row that goes up frees a slot
 // of DRAM, one that goes down a slot of device memory. Where both are full, rows of one size change
 // places.
-Status HotMover::Move(HotPlan* plan) {
+Status PayloadMover::Move(TopkPlan* plan) {
   const TableDirectory& tables = *payloads_.store().tables;
   SortBySize(tables, &plan->leavers);
   SortBySize(tables, &plan->arrivals);
@@ -219,7 +219,7 @@ Status HotMover::Move(HotPlan* plan) {
   return OkStatus();
 }
 
-Status HotMover::Raise(std::span<const PlannedRow> rows, bool* has_space) {
+Status PayloadMover::Raise(std::span<const PlannedRow> rows, bool* has_space) {
   *has_space = true;
   EMBANK_RETURN_IF_ERROR(payloads_.memory().device().Wait(0));
   while (!rows.empty()) {
@@ -236,12 +236,12 @@ Status HotMover::Raise(std::span<const PlannedRow> rows, bool* has_space) {
 
 // Batches wait for a chunk, but for nothing that the device had to do before it. If the device is
 // lost, the rows stay where they are.
-Status HotMover::WaitForDevice() {
+Status PayloadMover::WaitForDevice() {
   Device& device = payloads_.memory().device();
   return device.Wait(device.Record());
 }
 
-StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
+StatusOr<size_t> PayloadMover::LowerChunk(std::span<const PlannedRow> rows) {
   const StoreContext& store = payloads_.store();
   const Table& first = *store.tables->Get(rows.front().table);
   StagedRows staged(&payloads_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
@@ -262,8 +262,8 @@ StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
   return rows.size();
 }
 
-Status HotMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
-                        std::span<uint32_t> chosen) {
+Status PayloadMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
+                            std::span<uint32_t> chosen) {
   const StoreContext& store = payloads_.store();
   EMBANK_CHECK(rows.size() <= chosen.size() && staged->size() == 0);
   for (uint32_t i = 0; i < rows.size(); ++i) {
@@ -282,8 +282,8 @@ Status HotMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
 }
 
 // False: nothing has space for it.
-bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
-                        const std::byte* payload, FreeSlots* slots) {
+bool PayloadMover::LowerOne(const Table& table, const RowId& id, Location from,
+                            const std::byte* payload, FreeSlots* slots) {
   KeyIndex* const index = payloads_.store().index;
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
@@ -307,13 +307,13 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
   return true;
 }
 
-void HotMover::CountLowered(bool is_dirty) {
+void PayloadMover::CountLowered(bool is_dirty) {
   payloads_.counters().left_rows.fetch_add(1, std::memory_order_relaxed);
   if (is_dirty) payloads_.counters().written_back_rows.fetch_add(1, std::memory_order_relaxed);
 }
 
-void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
-                      const Match& match, const std::byte* payload, Location slot) {
+void PayloadMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
+                          const Match& match, const std::byte* payload, Location slot) {
   EMBANK_CHECK(slot.IsInDram() && match.location().HasDevicePayload());
   const StoreContext& store = payloads_.store();
   const auto* const from = reinterpret_cast<const RowHeader*>(store.tier->Row(match.location()));
@@ -328,8 +328,8 @@ void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& i
   store.index->Move(shard, id.hash, match, slot);
 }
 
-bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id,
-                     const Match& match, const std::byte* payload) {
+bool PayloadMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id,
+                         const Match& match, const std::byte* payload) {
   RowMover* const mover = table.mover();
   const Location from = match.location();
   StatusOr<Location> logged_at = Location{payloads_.NoteOf(from).logged};
@@ -344,7 +344,7 @@ bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id
   return true;
 }
 
-StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse gate_use) {
+StatusOr<size_t> PayloadMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse gate_use) {
   const StoreContext& store = payloads_.store();
   const Table& first = *store.tables->Get(rows.front().table);
   if (payloads_.memory().slots().FreeSlots(PayloadBytesOf(first)) == 0) return 0;
@@ -384,8 +384,8 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
 
 // The entry moves before the device has the bytes. Batches read them by work that they enqueue when
 // the gate is open again, which is behind the copy.
-HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Location from,
-                                    Location header, StagedRows* staged) {
+PayloadMover::Raised PayloadMover::RaiseOne(const Table& table, const RowId& id, Location from,
+                                            Location header, StagedRows* staged) {
   const StoreContext& store = payloads_.store();
   KeyIndex::Shard* const shard = store.index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
@@ -411,8 +411,8 @@ HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Locatio
   return Raised::kYes;
 }
 
-StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
-                                              std::span<const PlannedRow> up) {
+StatusOr<PayloadMover::Dealt> PayloadMover::SwapChunk(std::span<const PlannedRow> down,
+                                                      std::span<const PlannedRow> up) {
   const StoreContext& store = payloads_.store();
   const Table& first = *store.tables->Get(down.front().table);
   EMBANK_CHECK(HaveOneSize(first, *store.tables->Get(up.front().table)));
@@ -444,8 +444,8 @@ StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
 }
 
 // It does not wait for the lock of a second shard: two threads might wait for each other.
-HotMover::Swapped HotMover::SwapOne(const PlannedRow& down, const PlannedRow& up,
-                                    std::byte* payload) {
+PayloadMover::Swapped PayloadMover::SwapOne(const PlannedRow& down, const PlannedRow& up,
+                                            std::byte* payload) {
   const StoreContext& store = payloads_.store();
   const auto shard_of = [&](const PlannedRow& row) {
     return store.index->shard(KeyIndex::ShardOf(store.tables->Get(row.table)->HashOf(row.key)));
@@ -465,9 +465,10 @@ HotMover::Swapped HotMover::SwapOne(const PlannedRow& down, const PlannedRow& up
 
 // Calls that look at the index without locks are outside the gate. So no one sees the moment in
 // which an entry names the place of the other row.
-HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex::Shard* up_shard,
-                                           const PlannedRow& down, const PlannedRow& up,
-                                           std::byte* payload) {
+PayloadMover::Swapped PayloadMover::SwapUnderLocks(KeyIndex::Shard* down_shard,
+                                                   KeyIndex::Shard* up_shard,
+                                                   const PlannedRow& down, const PlannedRow& up,
+                                                   std::byte* payload) {
   const StoreContext& store = payloads_.store();
   const Table& down_table = *store.tables->Get(down.table);
   const Table& up_table = *store.tables->Get(up.table);

@@ -7,11 +7,11 @@
 //
 // A batch is inside the payload gate from its first look at the index until its work on the device
 // is enqueued. Rows come to device memory, leave it and get slots only while the gate is closed
-// (store/hot/hot_mover.h). Erased rows free their slots at any time; only the mover gives them out
-// again. So the payload of a row that a batch has seen stays in its place while the batch is
-// inside.
-#ifndef EMBANK_STORE_HOT_PAYLOAD_ROWS_H_
-#define EMBANK_STORE_HOT_PAYLOAD_ROWS_H_
+// (store/payload/payload_mover.h). Erased rows free their slots at any time; only the mover gives
+// them out again. So the payload of a row that a batch has seen stays in its place while the batch
+// is inside.
+#ifndef EMBANK_STORE_PAYLOAD_PAYLOAD_ROWS_H_
+#define EMBANK_STORE_PAYLOAD_PAYLOAD_ROWS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -22,8 +22,8 @@
 #include "base/status.h"
 #include "store/gate/batch_gate.h"
 #include "store/gate/entry_gate.h"
-#include "store/hot/payload_memory.h"
 #include "store/index/key_index.h"
+#include "store/payload/payload_memory.h"
 #include "store/placement/class_rows.h"
 #include "store/placement/page_mover.h"
 #include "store/table/store_context.h"
@@ -53,7 +53,7 @@ inline uint32_t PayloadBytesOf(const Table& table) {
 inline uint32_t LoggedPayloadBytesOf(const Table& table) {
   return table.layout().row_bytes - static_cast<uint32_t>(sizeof(RowHeader));
 }
-// Whether the rows of two tables can be in one chunk (store/hot/staged_rows.h).
+// Whether the rows of two tables can be in one chunk (store/payload/staged_rows.h).
 inline bool HaveOneSize(const Table& a, const Table& b) {
   return a.slot_class() == b.slot_class() && PayloadBytesOf(a) == PayloadBytesOf(b);
 }
@@ -74,7 +74,7 @@ class PayloadRows {
   SlotNote& NoteOf(Location location) const {
     return notes_.Of(notes_.NumberOf(DramSlotOf(location)));
   }
-  // Where the payload of a hot row is in device memory, in bytes. Inside the gate or while it is
+  // Where the payload of an HBM row is in device memory, in bytes. Inside the gate or while it is
   // closed, and inside an EpochTable::Guard or under the lock of the row's shard.
   uint64_t PayloadOf(Location location) const { return NoteOf(location).payload_offset_bytes(); }
 
@@ -123,4 +123,4 @@ class PayloadGuard {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_HOT_PAYLOAD_ROWS_H_
+#endif  // EMBANK_STORE_PAYLOAD_PAYLOAD_ROWS_H_

@@ -1,4 +1,4 @@
-#include "store/hot/hot_plan.h"
+#include "store/payload/topk_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -14,29 +14,29 @@
 #include "tests/support/random.h"
 #include "tests/support/seeds.h"
 
-namespace embank::hot_plan_test {
+namespace embank::topk_plan_test {
 namespace {
 
 using test::Random;
 
-using Rows = std::vector<HotCandidate>;
+using Rows = std::vector<TopkCandidate>;
 
-HotPlan PlanOf(const Rows& rows, uint64_t budget_bytes, bool hysteresis = true) {
-  const auto source = [&rows](HotVisit visit) {
-    for (const HotCandidate& row : rows) visit(row);
+TopkPlan PlanOf(const Rows& rows, uint64_t budget_bytes, bool hysteresis = true) {
+  const auto source = [&rows](TopkVisit visit) {
+    for (const TopkCandidate& row : rows) visit(row);
   };
-  StatusOr<HotPlan> plan = PlanHotSet(source, {budget_bytes, hysteresis});
+  StatusOr<TopkPlan> plan = PlanTopk(source, {budget_bytes, hysteresis});
   EXPECT_TRUE(plan.ok());
-  return plan.ok() ? *std::move(plan) : HotPlan();
+  return plan.ok() ? *std::move(plan) : TopkPlan();
 }
 
-HotCandidate Row(uint64_t units, uint32_t heat, bool is_hot, uint32_t payload_bytes = 100) {
+TopkCandidate Row(uint64_t units, uint32_t heat, bool in_hbm, uint32_t payload_bytes = 100) {
   return {.location = Location{units},
           .heat = heat,
           .payload_bytes = payload_bytes,
           .table = 1,
           .key = 1000 + units,
-          .is_hot = is_hot};
+          .in_hbm = in_hbm};
 }
 
 std::vector<uint64_t> UnitsOf(const std::vector<PlannedRow>& rows) {
@@ -51,32 +51,32 @@ using Units = std::vector<uint64_t>;
 struct OraclePlan {
   Units leavers;
   Units arrivals;
-  uint64_t hot_bytes = 0;
+  uint64_t hbm_bytes = 0;
 };
 
 OraclePlan SortedPlan(Rows rows, uint64_t budget_bytes, bool hysteresis) {
-  const auto weight = [&](const HotCandidate& row) -> uint64_t {
+  const auto weight = [&](const TopkCandidate& row) -> uint64_t {
     if (!hysteresis) return row.heat;
-    return row.is_hot ? uint64_t{row.heat} * 5 : uint64_t{row.heat} * 4;
+    return row.in_hbm ? uint64_t{row.heat} * 5 : uint64_t{row.heat} * 4;
   };
-  std::sort(rows.begin(), rows.end(), [&](const HotCandidate& a, const HotCandidate& b) {
+  std::sort(rows.begin(), rows.end(), [&](const TopkCandidate& a, const TopkCandidate& b) {
     const uint64_t left = weight(a) * b.payload_bytes;
     const uint64_t right = weight(b) * a.payload_bytes;
     if (left != right) return left > right;
-    if (hysteresis && a.is_hot != b.is_hot) return a.is_hot;
+    if (hysteresis && a.in_hbm != b.in_hbm) return a.in_hbm;
     if (a.heat != b.heat) return a.heat > b.heat;
     if (a.table != b.table) return a.table < b.table;
     return a.key < b.key;
   });
   OraclePlan plan;
   bool fits = true;
-  for (const HotCandidate& row : rows) {
+  for (const TopkCandidate& row : rows) {
     const bool is_left_out = row.payload_bytes > budget_bytes;
-    if (!is_left_out) fits = fits && plan.hot_bytes + row.payload_bytes <= budget_bytes;
-    const bool becomes_hot = fits && !is_left_out;
-    if (becomes_hot) plan.hot_bytes += row.payload_bytes;
-    if (becomes_hot && !row.is_hot) plan.arrivals.push_back(row.location.units);
-    if (!becomes_hot && row.is_hot) plan.leavers.push_back(row.location.units);
+    if (!is_left_out) fits = fits && plan.hbm_bytes + row.payload_bytes <= budget_bytes;
+    const bool goes_up = fits && !is_left_out;
+    if (goes_up) plan.hbm_bytes += row.payload_bytes;
+    if (goes_up && !row.in_hbm) plan.arrivals.push_back(row.location.units);
+    if (!goes_up && row.in_hbm) plan.leavers.push_back(row.location.units);
   }
   std::sort(plan.arrivals.begin(), plan.arrivals.end());
   std::sort(plan.leavers.begin(), plan.leavers.end());
@@ -105,10 +105,10 @@ Rows RandomRows(Random* random) {
   const uint32_t heat = RandomHeat(random);
   Rows rows;
   for (uint64_t i = 0; i < count; ++i) {
-    HotCandidate row = Row(i, has_one_heat ? heat : RandomHeat(random), random->OneIn(3));
+    TopkCandidate row = Row(i, has_one_heat ? heat : RandomHeat(random), random->OneIn(3));
     if (!has_one_size) {
       row.payload_bytes = static_cast<uint32_t>(
-          random->OneIn(20) ? random->Between(1, kHotPayloadBytesMax) : random->Between(1, 50));
+          random->OneIn(20) ? random->Between(1, kPlannedBytesMax) : random->Between(1, 50));
     }
     row.table = static_cast<TableId>(random->Below(3));
     // A key is unique in its table, and in no order of memory.
@@ -120,7 +120,7 @@ Rows RandomRows(Random* random) {
 
 uint64_t RandomBudget(const Rows& rows, Random* random) {
   uint64_t all_bytes = 0;
-  for (const HotCandidate& row : rows) all_bytes += row.payload_bytes;
+  for (const TopkCandidate& row : rows) all_bytes += row.payload_bytes;
   switch (random->Below(6)) {
     case 0:
       return 0;
@@ -135,10 +135,10 @@ uint64_t RandomBudget(const Rows& rows, Random* random) {
   }
 }
 
-std::string Difference(const HotPlan& plan, const OraclePlan& expected) {
+std::string Difference(const TopkPlan& plan, const OraclePlan& expected) {
   if (UnitsOf(plan.leavers) != expected.leavers) return "leavers";
   if (UnitsOf(plan.arrivals) != expected.arrivals) return "arrivals";
-  if (plan.hot_bytes != expected.hot_bytes) return "hot bytes";
+  if (plan.hbm_bytes != expected.hbm_bytes) return "hot bytes";
   return "";
 }
 
@@ -148,49 +148,50 @@ constexpr uint64_t kSeeds = 1500;
 constexpr uint64_t kSeeds = 6000;
 #endif
 
-TEST(HotPlan, IsThatOfAPlainSort) {
+TEST(TopkPlan, IsThatOfAPlainSort) {
   test::Events events;
-  test::RunSeeds("hot_plan_test", kSeeds, &events, [](uint64_t seed, test::Events*) -> std::string {
-    Random random(seed);
-    Rows rows = RandomRows(&random);
-    const uint64_t budget_bytes = RandomBudget(rows, &random);
-    const bool hysteresis = random.OneIn(2);
-    const OraclePlan expected = SortedPlan(rows, budget_bytes, hysteresis);
-    const HotPlan plan = PlanOf(rows, budget_bytes, hysteresis);
-    const std::string difference = Difference(plan, expected);
-    if (!difference.empty()) return difference;
-    uint64_t all_bytes = 0;
-    for (const HotCandidate& row : rows) all_bytes += row.payload_bytes;
-    if (plan.candidate_rows != rows.size()) return "candidate rows";
-    if (plan.candidate_bytes != all_bytes) return "candidate bytes";
-    if (plan.fits_all != (all_bytes <= budget_bytes)) return "fits all";
-    // The order of the walk does not count.
-    std::reverse(rows.begin(), rows.end());
-    return Difference(PlanOf(rows, budget_bytes, hysteresis), expected);
-  });
+  test::RunSeeds("topk_plan_test", kSeeds, &events,
+                 [](uint64_t seed, test::Events*) -> std::string {
+                   Random random(seed);
+                   Rows rows = RandomRows(&random);
+                   const uint64_t budget_bytes = RandomBudget(rows, &random);
+                   const bool hysteresis = random.OneIn(2);
+                   const OraclePlan expected = SortedPlan(rows, budget_bytes, hysteresis);
+                   const TopkPlan plan = PlanOf(rows, budget_bytes, hysteresis);
+                   const std::string difference = Difference(plan, expected);
+                   if (!difference.empty()) return difference;
+                   uint64_t all_bytes = 0;
+                   for (const TopkCandidate& row : rows) all_bytes += row.payload_bytes;
+                   if (plan.candidate_rows != rows.size()) return "candidate rows";
+                   if (plan.candidate_bytes != all_bytes) return "candidate bytes";
+                   if (plan.fits_all != (all_bytes <= budget_bytes)) return "fits all";
+                   // The order of the walk does not count.
+                   std::reverse(rows.begin(), rows.end());
+                   return Difference(PlanOf(rows, budget_bytes, hysteresis), expected);
+                 });
 }
 
-TEST(HotPlan, NoRowsMeanNoMoves) {
-  const HotPlan plan = PlanOf({}, 1000);
+TEST(TopkPlan, NoRowsMeanNoMoves) {
+  const TopkPlan plan = PlanOf({}, 1000);
   EXPECT_TRUE(plan.leavers.empty());
   EXPECT_TRUE(plan.arrivals.empty());
   EXPECT_TRUE(plan.fits_all);
-  EXPECT_EQ(plan.hot_bytes, 0u);
+  EXPECT_EQ(plan.hbm_bytes, 0u);
 }
 
-TEST(HotPlan, TakesAllRowsWhenTheyFitAlsoThoseOfNoHeat) {
-  const HotPlan plan = PlanOf({Row(1, 0, false), Row(2, 7, true), Row(3, 0, false)}, 300);
+TEST(TopkPlan, TakesAllRowsWhenTheyFitAlsoThoseOfNoHeat) {
+  const TopkPlan plan = PlanOf({Row(1, 0, false), Row(2, 7, true), Row(3, 0, false)}, 300);
   EXPECT_TRUE(plan.fits_all);
   EXPECT_EQ(UnitsOf(plan.arrivals), (Units{1, 3}));
   EXPECT_TRUE(plan.leavers.empty());
-  EXPECT_EQ(plan.hot_bytes, 300u);
+  EXPECT_EQ(plan.hbm_bytes, 300u);
 }
 
-TEST(HotPlan, SaysTableKeyAndBytesOfARow) {
-  HotCandidate row = Row(5, 3, false, 64);
+TEST(TopkPlan, SaysTableKeyAndBytesOfARow) {
+  TopkCandidate row = Row(5, 3, false, 64);
   row.table = 17;
   row.key = 0xFFFFFFFFFFFFFFFF;
-  const HotPlan plan = PlanOf({row}, 64);
+  const TopkPlan plan = PlanOf({row}, 64);
   ASSERT_EQ(plan.arrivals.size(), 1u);
   EXPECT_EQ(plan.arrivals[0].location, row.location);
   EXPECT_EQ(plan.arrivals[0].table, row.table);
@@ -198,62 +199,62 @@ TEST(HotPlan, SaysTableKeyAndBytesOfARow) {
   EXPECT_EQ(plan.arrivals[0].payload_bytes, row.payload_bytes);
 }
 
-TEST(HotPlan, RanksByHeatPerByte) {
+TEST(TopkPlan, RanksByHeatPerByte) {
   // 30 / 100 is more than 50 / 200.
-  const HotPlan plan = PlanOf({Row(1, 50, false, 200), Row(2, 30, false, 100)}, 200);
+  const TopkPlan plan = PlanOf({Row(1, 50, false, 200), Row(2, 30, false, 100)}, 200);
   EXPECT_EQ(UnitsOf(plan.arrivals), Units{2});
 }
 
-TEST(HotPlan, KeepsAHotRowUpToFiveQuartersOfItsHeat) {
+TEST(TopkPlan, KeepsAHotRowUpToFiveQuartersOfItsHeat) {
   EXPECT_TRUE(PlanOf({Row(1, 80, true), Row(2, 100, false)}, 100).arrivals.empty());
-  const HotPlan plan = PlanOf({Row(1, 80, true), Row(2, 101, false)}, 100);
+  const TopkPlan plan = PlanOf({Row(1, 80, true), Row(2, 101, false)}, 100);
   EXPECT_EQ(UnitsOf(plan.arrivals), Units{2});
   EXPECT_EQ(UnitsOf(plan.leavers), Units{1});
 }
 
-TEST(HotPlan, WithoutHysteresisTakesTheHotterRow) {
-  const HotPlan plan = PlanOf({Row(1, 100, true), Row(2, 101, false)}, 100, false);
+TEST(TopkPlan, WithoutHysteresisTakesTheHotterRow) {
+  const TopkPlan plan = PlanOf({Row(1, 100, true), Row(2, 101, false)}, 100, false);
   EXPECT_EQ(UnitsOf(plan.arrivals), Units{2});
   EXPECT_EQ(UnitsOf(plan.leavers), Units{1});
 }
 
-TEST(HotPlan, LeavesOutARowLargerThanTheBudget) {
-  const HotPlan plan = PlanOf({Row(1, 1000, true, 301), Row(2, 1, false, 100)}, 300);
+TEST(TopkPlan, LeavesOutARowLargerThanTheBudget) {
+  const TopkPlan plan = PlanOf({Row(1, 1000, true, 301), Row(2, 1, false, 100)}, 300);
   EXPECT_EQ(UnitsOf(plan.leavers), Units{1});
   EXPECT_EQ(UnitsOf(plan.arrivals), Units{2});
   EXPECT_FALSE(plan.fits_all);
 }
 
-TEST(HotPlan, AnEmptyBudgetHasOnlyLeavers) {
-  const HotPlan plan = PlanOf({Row(1, 9, true), Row(2, 9, false)}, 0);
+TEST(TopkPlan, AnEmptyBudgetHasOnlyLeavers) {
+  const TopkPlan plan = PlanOf({Row(1, 9, true), Row(2, 9, false)}, 0);
   EXPECT_EQ(UnitsOf(plan.leavers), Units{1});
   EXPECT_TRUE(plan.arrivals.empty());
 }
 
 // With rows of several sizes a smaller row may fit where a leaver did not.
-TEST(HotPlan, RowsOfOneSizeDoNotMoveAgainAfterTheirMoves) {
+TEST(TopkPlan, RowsOfOneSizeDoNotMoveAgainAfterTheirMoves) {
   Random random(7);
   for (int i = 0; i < 200; ++i) {
     Rows rows = RandomRows(&random);
-    for (HotCandidate& row : rows) row.payload_bytes = 100;
+    for (TopkCandidate& row : rows) row.payload_bytes = 100;
     const uint64_t budget_bytes = RandomBudget(rows, &random);
-    const HotPlan first = PlanOf(rows, budget_bytes);
-    for (const PlannedRow& row : first.leavers) rows[row.location.units].is_hot = false;
-    for (const PlannedRow& row : first.arrivals) rows[row.location.units].is_hot = true;
-    const HotPlan second = PlanOf(rows, budget_bytes);
+    const TopkPlan first = PlanOf(rows, budget_bytes);
+    for (const PlannedRow& row : first.leavers) rows[row.location.units].in_hbm = false;
+    for (const PlannedRow& row : first.arrivals) rows[row.location.units].in_hbm = true;
+    const TopkPlan second = PlanOf(rows, budget_bytes);
     EXPECT_TRUE(second.leavers.empty());
     EXPECT_TRUE(second.arrivals.empty());
   }
 }
 
 // Rows change between the two walks: heats, sizes, whether they are hot, and their number.
-TEST(HotPlan, StaysInItsBudgetWhileRowsChange) {
+TEST(TopkPlan, StaysInItsBudgetWhileRowsChange) {
   Random random(11);
   uint64_t moves = 0;
   for (int i = 0; i < 2000; ++i) {
     const Rows before = RandomRows(&random);
     Rows after = before;
-    for (HotCandidate& row : after) {
+    for (TopkCandidate& row : after) {
       if (random.OneIn(3)) row.heat = RandomHeat(&random);
     }
     for (uint64_t n = random.Below(50); n > 0; --n) {
@@ -261,30 +262,30 @@ TEST(HotPlan, StaysInItsBudgetWhileRowsChange) {
     }
     const uint64_t budget_bytes = RandomBudget(before, &random);
     int walks = 0;
-    const auto source = [&](HotVisit visit) {
-      for (const HotCandidate& row : walks == 0 ? before : after) visit(row);
+    const auto source = [&](TopkVisit visit) {
+      for (const TopkCandidate& row : walks == 0 ? before : after) visit(row);
       ++walks;
     };
-    const StatusOr<HotPlan> plan = PlanHotSet(source, {.budget_bytes = budget_bytes});
+    const StatusOr<TopkPlan> plan = PlanTopk(source, {.budget_bytes = budget_bytes});
     ASSERT_TRUE(plan.ok());
     std::set<uint64_t> moved;
     uint64_t arrival_bytes = 0;
-    uint64_t hot_bytes = 0;
-    for (const HotCandidate& row : after) hot_bytes += row.is_hot ? row.payload_bytes : 0;
+    uint64_t hbm_bytes = 0;
+    for (const TopkCandidate& row : after) hbm_bytes += row.in_hbm ? row.payload_bytes : 0;
     for (const PlannedRow& row : plan->leavers) {
       EXPECT_TRUE(moved.insert(row.location.units).second);
-      hot_bytes -= row.payload_bytes;
+      hbm_bytes -= row.payload_bytes;
     }
     for (const PlannedRow& row : plan->arrivals) {
       EXPECT_TRUE(moved.insert(row.location.units).second);
       arrival_bytes += row.payload_bytes;
     }
-    EXPECT_EQ(plan->hot_bytes, hot_bytes + arrival_bytes);
-    EXPECT_TRUE(plan->hot_bytes <= budget_bytes || arrival_bytes == 0);
+    EXPECT_EQ(plan->hbm_bytes, hbm_bytes + arrival_bytes);
+    EXPECT_TRUE(plan->hbm_bytes <= budget_bytes || arrival_bytes == 0);
     moves += moved.size();
   }
   EXPECT_GT(moves, 10000u);
 }
 
 }  // namespace
-}  // namespace embank::hot_plan_test
+}  // namespace embank::topk_plan_test

@@ -13,7 +13,7 @@
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test::hot_c_api_test {
+namespace embank::test::hbm_c_api_test {
 namespace {
 
 using ::testing::AllOf;
@@ -30,7 +30,7 @@ embank_store_options HotOptions() {
   return options;
 }
 
-// The hot set is renewed in the background, and on one thread epochs end where they do each time.
+// the HBM rows are renewed in the background, and on one thread epochs end where they do each time.
 embank_store_options OptionsOfFlushes(uint32_t flush_iters) {
   embank_store_options options = HotOptions();
   options.flush_iters = flush_iters;
@@ -52,7 +52,7 @@ uint64_t RowsInHbm(embank_table* table) {
   return info.rows_hbm;
 }
 
-// The counts of hot rows in the memory report of a store that has flushed once.
+// The counts of HBM rows in the memory report of a store that has flushed once.
 void ExpectReport(embank_store* store) {
   uint64_t needed = 0;
   std::string json(4096, '\0');
@@ -320,4 +320,4 @@ TEST(HotCApi, AnEstimateHasItsHostMemory) {
 }
 
 }  // namespace
-}  // namespace embank::test::hot_c_api_test
+}  // namespace embank::test::hbm_c_api_test

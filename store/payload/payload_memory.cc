@@ -1,4 +1,4 @@
-#include "store/hot/payload_memory.h"
+#include "store/payload/payload_memory.h"
 
 #include "base/check.h"
 #include "base/status_macros.h"
