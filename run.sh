@@ -85,10 +85,11 @@ cat <<'WORDS'
 --- 3 of 4: a store with four tiers ---
 
 A row lives where its heat says: the hottest rows in device memory (HBM), then memory (DRAM), then
-persistent memory (PMem), and the rest on the SSD. the HBM rows is renewed while batches go on. Here
-the device is its twin in host memory, and the directory of PMem is an ordinary one, so that this
-runs on every machine. The table says which tier answered how many lookups, and how rows moved.
-Every answer and every row is compared with the oracle's again: the tiers change no bit.
+persistent memory (PMem), and the rest on the SSD. Which rows are in HBM is decided anew while
+batches go on. Here the device is its twin in host memory, and the directory of PMem is an ordinary
+one, so that this runs on every machine. The table says which tier answered how many lookups, and
+how rows moved. Every answer and every row is compared with the oracle's again: the tiers change no
+bit.
 
 WORDS
 say "tiers: embank-bench tiers ${bench_options[*]}"

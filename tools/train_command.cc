@@ -210,7 +210,7 @@ void AddStoreOptions(CLI::App* app, TrainCommand* command) {
                 "erase the coldest rows where there is no space for new ones");
   app->add_option("--hbm-mib", command->hbm_mib, "device memory for the hottest rows");
   app->add_option("--hot-warmup", trainer.store.warmup_iters,
-                  "lookup batches before the first flush of the hot rows; 0: 100");
+                  "lookup batches before the first top-k flush; 0: 100");
   app->add_option("--hot-every", trainer.store.flush_iters,
                   "lookup batches between flushes; 0: 100");
   app->add_option("--cuda-device", trainer.store.cuda_device, "-1: the host twin of a device")

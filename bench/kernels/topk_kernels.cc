@@ -1,4 +1,4 @@
-// The planner of the HBM rows: what a flush costs before it moves the first row.
+// The planner of the top-k flush: what it costs before the first row moves.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ uint32_t HeatOfRow(HeatShape shape, uint64_t row, uint64_t rows) {
 
 // Headers lie in DRAM as rows' headers do, so that each one costs a line of memory. Range 0: rows;
 // range 1: HeatShape; range 2: share of the rows that fits, in thousandths.
-void PlanHotRows(benchmark::State& state) {
+void PlanTopkRows(benchmark::State& state) {
   const auto rows = static_cast<uint64_t>(state.range(0));
   const auto shape = static_cast<HeatShape>(state.range(1));
   const uint64_t budget_bytes = rows * kPayloadBytes / 1000 * static_cast<uint64_t>(state.range(2));
@@ -69,7 +69,7 @@ void PlanHotRows(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(PlanHotRows)
+BENCHMARK(PlanTopkRows)
     ->ArgNames({"rows", "heats", "thousandths"})
     ->ArgsProduct({{1'000'000}, {kZipfHeat, kEqualHeat, kUniformHeat}, {1, 10, 200, 500, 1000}})
     ->Unit(benchmark::kMillisecond);

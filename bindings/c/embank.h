@@ -186,8 +186,8 @@ typedef struct embank_store_options {
   uint64_t seed;            /* seed of the initial values of rows. Default 0 */
   int32_t durability;       /* CHECKPOINT (default). NONE: allowed only without a path, where it
                              * changes nothing. BATCH: not built yet */
-  uint32_t warmup_iters;    /* lookup batches of the busiest table before the first flush of the
-                             * HBM rows. 0 (default): 100. Without hbm_bytes: 0 */
+  uint32_t warmup_iters;    /* lookup batches of the busiest table before the first top-k
+                             * flush. 0 (default): 100. Without hbm_bytes: 0 */
   uint32_t flush_iters;     /* such batches between flushes. 0 (default): 100. UINT32_MAX: only
                              * embank_flush_hot flushes. Without hbm_bytes: 0 */
   uint32_t reserved;        /* 0 */

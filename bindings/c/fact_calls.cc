@@ -17,7 +17,7 @@ namespace {
 embank_store_options OptionsOf(const Store& store) {
   const StoreOptions& options = store.options();
   const TopkFlushOptions flush_defaults;
-  const auto hot_or = [&](uint32_t iters, uint32_t if_unset) {
+  const auto iters_or = [&](uint32_t iters, uint32_t if_unset) {
     return options.hbm_bytes != 0 && iters == 0 ? if_unset : iters;
   };
   embank_store_options full = DefaultStoreOptions();
@@ -35,8 +35,8 @@ embank_store_options OptionsOf(const Store& store) {
   full.worker_threads = WorkerThreads(options);
   full.seed = options.seed;
   full.durability = options.path.empty() ? EMBANK_DURABLE_NONE : EMBANK_DURABLE_CHECKPOINT;
-  full.warmup_iters = hot_or(options.warmup_iters, flush_defaults.warmup_iters);
-  full.flush_iters = hot_or(options.flush_iters, flush_defaults.flush_iters);
+  full.warmup_iters = iters_or(options.warmup_iters, flush_defaults.warmup_iters);
+  full.flush_iters = iters_or(options.flush_iters, flush_defaults.flush_iters);
   full.pin_batches = options.pin_batches == 0 ? Pins::kBatches : options.pin_batches;
   return full;
 }

@@ -109,10 +109,11 @@ class WriteScope {
   // calls `change`, and settles it.
   void ChangePiece(const Batch& piece, ShardPlan* plan, FunctionRef<void()> change);
 
-  // The parts of Change, for batches that change together: admits positions without a guard, and
-  // first promotes the rows of some of a batch that may be in pieces; then changes them. Under a
-  // ChangeGuard of the caller's, in any thread. `others_bytes`: space in the log that rows of the
-  // other batches need beside those of this one. `choose`: as in ShardPlan::ForEachShard.
+  // The parts of Change, for batches that change together: admits positions without a guard.
+  // Positions other than kAll are those of a batch that may be in pieces, and their rows are
+  // promoted first, unless pieces will. Then it changes them, under a ChangeGuard of the caller's,
+  // in any thread. `others_bytes`: space in the log that rows of the other batches need beside
+  // those of this one. `choose`: as in ShardPlan::ForEachShard.
   void Admit(Positions positions, uint64_t others_bytes);
   void ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device,
                       const ShardPlan::Choose* choose = nullptr);

@@ -54,7 +54,7 @@ class DeviceGradients {
   uint64_t CountOf(const KeyAt& key) const;
   void CopyPositions(const KeyAt& key, std::span<uint32_t> to) const;
   Status SumLong(const KeyAt& key, GradientSums* sums);
-  Status StepCold();
+  Status StepOthers();
   void StepPiece(ConstRowSpan sums);
   Status StepPayloads();
   Status StepLong(const PayloadPosition& at, GradientSums* sums);
@@ -74,9 +74,9 @@ class DeviceGradients {
   PayloadList payloads_;
   BatchPiece piece_;
   UniqueKeys piece_unique_;
-  size_t cold_count_ = 0;
+  size_t others_count_ = 0;
   std::array<ShardGroup, KeyIndex::kShardCount> groups_;  // by shard, those that have positions
-  Scratch<KeyAt, kInlineKeys> cold_;                      // keys without a row in device memory
+  Scratch<KeyAt, kInlineKeys> others_;                    // keys without a row in device memory
   Scratch<float, 1> long_sum_;                            // of a key with very many positions
 };
 
@@ -88,7 +88,7 @@ Status DeviceGradients::Allocate() {
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys));
   EMBANK_RETURN_IF_ERROR(piece_unique_.Allocate(piece_keys));
   EMBANK_RETURN_IF_ERROR(long_sum_.Allocate(dim_));
-  return cold_.Allocate(keys);
+  return others_.Allocate(keys);
 }
 
 Status DeviceGradients::CheckFinite() {
@@ -113,7 +113,7 @@ Status DeviceGradients::Run(ShardPlan* plan) {
     kept.guesses = nullptr;  // the guesses of a visit end with it
     NoteGroup(group);
   });
-  EMBANK_RETURN_IF_ERROR(StepCold());
+  EMBANK_RETURN_IF_ERROR(StepOthers());
   return StepPayloads();
 }
 
@@ -133,7 +133,7 @@ void DeviceGradients::NoteGroup(const ShardGroup& group) {
       // The others have their outcome when their steps are made.
       if (noted != Outcome::kFound) Answer(key, noted, &tally);
     } else {
-      cold_.values()[cold_count_++] = key;
+      others_.values()[others_count_++] = key;
     }
   };
   ForEachGuess(
@@ -199,8 +199,8 @@ Status DeviceGradients::SumLong(const KeyAt& key, GradientSums* sums) {
   return OkStatus();
 }
 
-Status DeviceGradients::StepCold() {
-  const std::span<const KeyAt> cold = cold_.values().first(cold_count_);
+Status DeviceGradients::StepOthers() {
+  const std::span<const KeyAt> cold = others_.values().first(others_count_);
   for (size_t done = 0; done < cold.size();) {
     GradientSums sums(&memory_, dim_, call_.rule.max_gradient_value, gradients_);
     piece_.Clear();
@@ -239,7 +239,7 @@ void DeviceGradients::StepPiece(ConstRowSpan sums) {
   OutcomeTally tally;
   for (size_t i = 0; i < piece_.size(); ++i) {
     EMBANK_CHECK(piece_.outcome(i) != BatchPiece::kNoOutcome);
-    Answer(cold_.values()[piece_.number(i)], static_cast<Outcome>(piece_.outcome(i)), &tally);
+    Answer(others_.values()[piece_.number(i)], static_cast<Outcome>(piece_.outcome(i)), &tally);
   }
   batch_.Add(tally);
 }

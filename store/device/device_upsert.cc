@@ -54,10 +54,10 @@ class DeviceUpsert {
   BatchKeys batch_keys_;
   PayloadList payloads_;
   size_t piece_keys_ = 0;
-  size_t cold_count_ = 0;
-  Scratch<uint32_t, kInlineKeys> cold_;  // positions without a row in device memory, by shard
-  Scratch<std::byte, 1> host_rows_;      // of one piece
-  Scratch<std::byte, 1> first_payload_;  // of a new row, with a vector of zeros
+  size_t others_count_ = 0;
+  Scratch<uint32_t, kInlineKeys> others_;  // positions without a row in device memory, by shard
+  Scratch<std::byte, 1> host_rows_;        // of one piece
+  Scratch<std::byte, 1> first_payload_;    // of a new row, with a vector of zeros
 };
 
 Status DeviceUpsert::Allocate() {
@@ -68,13 +68,13 @@ Status DeviceUpsert::Allocate() {
   EMBANK_RETURN_IF_ERROR(first_payload_.Allocate(kRowBytesMax));
   EMBANK_RETURN_IF_ERROR(batch_keys_.Allocate(table_, batch_.keys()));
   EMBANK_RETURN_IF_ERROR(payloads_.Allocate(table_.store().payloads, keys));
-  return cold_.Allocate(keys);
+  return others_.Allocate(keys);
 }
 
 Status DeviceUpsert::Run(ShardPlan* plan) {
   batch_keys_.Collect();
   plan->ForEachGroup(batch_, [&](const ShardGroup& group) { NoteGroup(group); });
-  const std::span<const uint32_t> cold = cold_.values().first(cold_count_);
+  const std::span<const uint32_t> cold = others_.values().first(others_count_);
   for (size_t begin = 0; begin < cold.size(); begin += piece_keys_) {
     EMBANK_RETURN_IF_ERROR(
         WritePiece(cold.subspan(begin, std::min(piece_keys_, cold.size() - begin))));
@@ -92,7 +92,7 @@ void DeviceUpsert::NoteGroup(const ShardGroup& group) {
   ForEachMatch(table_, batch_, group, [&](uint32_t position, const RowId&, const Match& match) {
     const bool in_hbm = match.any() && match.location().HasDevicePayload();
     if (!in_hbm || has_state_of_vector()) {
-      cold_.values()[cold_count_++] = position;
+      others_.values()[others_count_++] = position;
       return;
     }
     batch_.Answer(position, NotePayload(table_, position, match.location(), &payloads), &tally);

@@ -44,8 +44,8 @@ void RowTransfer::Add(size_t place, uint32_t index) {
 
 void RowTransfer::AddPayload(uint64_t payload_offset_bytes, uint32_t index) {
   EMBANK_CHECK(!is_full() && event_ == 0);
-  ++payloads_size_;
-  list_[rows_max_ - payloads_size_] = {.offset_bytes = payload_offset_bytes, .index = index};
+  ++payload_count_;
+  list_[rows_max_ - payload_count_] = {.offset_bytes = payload_offset_bytes, .index = index};
 }
 
 void RowTransfer::SendTo(DeviceArray callers) {
@@ -55,7 +55,7 @@ void RowTransfer::SendTo(DeviceArray callers) {
 }
 
 Status RowTransfer::FetchFrom(DeviceArray callers) {
-  EMBANK_CHECK(payloads_size_ == 0);
+  EMBANK_CHECK(payload_count_ == 0);
   Device& device = memory_.device();
   device.Scatter(rows_, list(), {0, row_bytes_}, callers);
   NoteEnqueued();

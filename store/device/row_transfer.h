@@ -33,7 +33,7 @@ class RowTransfer {
   static size_t RowsMax(const PayloadMemory& memory, uint32_t row_bytes);
   static uint64_t StrideBytes(uint32_t row_bytes);
 
-  bool is_full() const { return size_ + payloads_size_ == rows_max_; }
+  bool is_full() const { return size_ + payload_count_ == rows_max_; }
   // The places of rows from the host, one of StrideBytes each.
   RowSpan rows() const { return {rows_, stride_bytes_}; }
   // Adds the row at a place; it belongs to the row `index` of the caller's array. Each place is
@@ -54,7 +54,7 @@ class RowTransfer {
  private:
   std::span<const DeviceRow> list() const { return {list_, size_}; }
   std::span<const DeviceRow> payload_list() const {
-    return {list_ + rows_max_ - payloads_size_, payloads_size_};
+    return {list_ + rows_max_ - payload_count_, payload_count_};
   }
   void NoteEnqueued() { event_ = memory_.device().Record(); }
 
@@ -66,7 +66,7 @@ class RowTransfer {
   DeviceRow* const list_;
   std::byte* const rows_;
   size_t size_ = 0;
-  size_t payloads_size_ = 0;
+  size_t payload_count_ = 0;
   DeviceEvent event_ = 0;
 };
 

@@ -131,15 +131,15 @@ Estimate EstimateWithLog(StoreOptions options, const RowsByClass& rows_by_class,
 // The host memory that rows in device memory take: buffers, records of pages, and headers.
 uint64_t PayloadHostBytes(const StoreOptions& options, std::span<const TableRows> tables) {
   if (options.hbm_bytes == 0) return 0;
-  uint64_t hot_rows = 0;
+  uint64_t hbm_rows = 0;
   for (const TableRows& table : tables) {
     const TableOptions& t = table.options;
     const RowLayout layout = MakeRowLayout(t.dim, t.value_type, t.optimizer);
-    hot_rows += std::min(table.rows, options.hbm_bytes / layout.payload_bytes());
+    hbm_rows += std::min(table.rows, options.hbm_bytes / layout.payload_bytes());
   }
   const uint64_t headers = DramTier::SlotsPerPage(DramTier::kHeaderSlotBytes, true);
   return PayloadMemory::HostBytesMax(options.hbm_bytes) +
-         (DivideUp(hot_rows, headers) + 1) * DramTier::kPageBytes;
+         (DivideUp(hbm_rows, headers) + 1) * DramTier::kPageBytes;
 }
 
 }  // namespace
@@ -156,9 +156,9 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
       options.path.empty()
           ? EstimateInMemory(options, rows_by_class, rows, tables.size())
           : EstimateWithLog(options, rows_by_class, rows, tables.size(), rows_in_dram);
-  const uint64_t hot_bytes = PayloadHostBytes(options, tables);
-  estimate.fixed_bytes += hot_bytes;
-  estimate.dram_bytes += hot_bytes;
+  const uint64_t payload_host_bytes = PayloadHostBytes(options, tables);
+  estimate.fixed_bytes += payload_host_bytes;
+  estimate.dram_bytes += payload_host_bytes;
   estimate.fits = estimate.dram_bytes <= RowAddressBytes(options);
   return estimate;
 }

@@ -487,18 +487,18 @@ PayloadMover::Swapped PayloadMover::SwapUnderLocks(KeyIndex::Shard* down_shard,
     const RowInSlot row = {up_id, up.location};
     if (!rows.FlushPending(up_shard, {&row, 1}).ok()) return Swapped::kStays;
   }
-  auto* const hot_header = reinterpret_cast<RowHeader*>(store.tier->Row(down.location));
+  auto* const payload_header = reinterpret_cast<RowHeader*>(store.tier->Row(down.location));
   auto* const slot_header = reinterpret_cast<RowHeader*>(store.tier->Row(up.location));
-  const uint32_t down_usage = LoadMark(hot_header).usage;
+  const uint32_t down_usage = LoadMark(payload_header).usage;
   const uint32_t up_usage = LoadMark(slot_header).usage;
   const SlotNote down_note = payloads_.NoteOf(down.location);
   payloads_.Replace(down_table, up_table, down.location);
   rows.OnRaise(up_shard, up.location, down.location);
-  RetireRow(hot_header);
+  RetireRow(payload_header);
   const uint32_t identity = BeginRowWrite(slot_header);
   ExchangePayload(slot_header, PayloadBytesOf(down_table), payload);
   EndRowWrite(slot_header, identity, kNoTable);
-  WriteHeader(hot_header, up_id.key, up_usage, up_id.table);
+  WriteHeader(payload_header, up_id.key, up_usage, up_id.table);
   WriteHeader(slot_header, down_id.key, down_usage, down_id.table);
   rows.OnInsert(down_shard, up.location, &down_note);
   store.index->Move(up_shard, up_id.hash, up_match, down.location);

@@ -1,4 +1,4 @@
-// The top-k flush: renews the HBM rows while batches go on. PICASSO (Zhang et al., ICDE
+// The top-k flush: chooses the HBM rows anew while batches go on. PICASSO (Zhang et al., ICDE
 // 2022), section III-D, algorithm 1: after a warm-up, and then every flush_iters iterations, the
 // hottest rows by count become those in device memory. Here a row that leaves is written back, and
 // counts age (docs/arithmetic.md, heat). After the warm-up, the pace (store/payload/heat_pace.h)

@@ -12,21 +12,21 @@
 namespace embank {
 namespace {
 
-// An HBM row's score counts 5/4 of another's: all scores are multiplied by 4, and its own by 5.
-constexpr uint32_t kOtherFactor = 4;
-constexpr uint32_t kHeldFactor = 5;
+// The score of an HBM row counts 5/4: scores of rows in DRAM are multiplied by 4, its own by 5.
+constexpr uint32_t kDramFactor = 4;
+constexpr uint32_t kHbmFactor = 5;
 
 // A bucket is the exponent (8 bits) and the first 8 bits behind the leading one of a score as f32.
 // Heats below 512 of rows of one size have buckets of their own.
 constexpr uint32_t kBucketShift = 15;
 constexpr uint32_t kBuckets = 1u << 16;
 constexpr uint32_t kNoBucket = kBuckets;
-static_assert(uint64_t{kHeldFactor} * kHeatMax < (1u << 24),
+static_assert(uint64_t{kHbmFactor} * kHeatMax < (1u << 24),
               "a factor times a heat is exact in f32");
 
 uint32_t ScaledHeat(const TopkCandidate& row, bool hysteresis) {
   if (!hysteresis) return row.heat;
-  return row.heat * (row.in_hbm ? kHeldFactor : kOtherFactor);
+  return row.heat * (row.in_hbm ? kHbmFactor : kDramFactor);
 }
 
 // A higher score is never in a lower bucket: both operands are exact, and division is monotone.
@@ -177,8 +177,8 @@ class Planner {
     }
   }
 
-  void Place(const PlannedRow& row, bool in_hbm, bool goes_up) {
-    if (goes_up) {
+  void Place(const PlannedRow& row, bool in_hbm, bool is_chosen) {
+    if (is_chosen) {
       plan_.hbm_bytes += row.payload_bytes;
       if (in_hbm) {
         kept_bytes_ += row.payload_bytes;

@@ -590,10 +590,10 @@ void FillDrawnStores(uint64_t stores, bool with_policies) {
               static_cast<unsigned long long>(checkpoints));
 }
 
-TEST(Capacity, EverythingThatIsAcceptedCanBeSaved) { FillDrawnStores(2 + 2 * TestScale(), false); }
+TEST(Capacity, EverythingThatIsAcceptedCanBeSaved) { FillDrawnStores(1 + 2 * TestScale(), false); }
 
 TEST(Capacity, EverythingThatIsAcceptedCanBeSavedWithAnyPolicy) {
-  FillDrawnStores(1 + 2 * TestScale(), true);
+  FillDrawnStores(2 * TestScale(), true);
 }
 
 }  // namespace

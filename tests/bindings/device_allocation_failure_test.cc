@@ -58,7 +58,7 @@ class DeviceCallsWithFaults : public DeviceCalls {
 
 TEST_F(DeviceCallsWithFaults, SucceedOrChangeNothing) {
   Twin made = Make("t", 4, EMBANK_OPT_ADAGRAD, EMBANK_F32);
-  const std::vector<uint64_t> keys = KeyRange(hot_ - 400, 400 + kDramKeys + kAbsentKeys);
+  const std::vector<uint64_t> keys = KeyRange(in_hbm_ - 400, 400 + kDramKeys + kAbsentKeys);
   const uint64_t count = keys.size();
   const std::vector<uint64_t> offsets = KeyRange(0, count + 1);
   const auto feature_of = [&](const DeviceRows& rows) {

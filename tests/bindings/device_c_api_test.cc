@@ -100,9 +100,9 @@ TEST_F(DeviceCalls, GiveTheBitsOfTheOracleForEveryRuleAndType) {
       Twin made =
           Make("t" + std::to_string(optimizer) + std::to_string(type), dim, optimizer, type);
       SCOPED_TRACE(made.oracle.name());
-      EXPECT_EQ(RowsInHbm(made.table), hot_);
+      EXPECT_EQ(RowsInHbm(made.table), in_hbm_);
       BothCalls both(store_.get(), &made, &random_);
-      const auto keys = [&](uint64_t n) { return Step(MixedKeys(n, hot_, &random_)); };
+      const auto keys = [&](uint64_t n) { return Step(MixedKeys(n, in_hbm_, &random_)); };
       if (optimizer != EMBANK_OPT_NONE) both.ApplyGradients(keys(600));
       both.Upsert(keys(300));
       EXPECT_EQ(Difference(made.table, made.oracle), "");
@@ -121,9 +121,9 @@ TEST_F(DeviceCalls, GiveTheBitsOfTheOracleForEveryRuleAndType) {
 // A staging buffer of this store has space for 8,192 positions.
 TEST_F(DeviceCalls, SumMoreGradientsOfAKeyThanABufferTakes) {
   Twin made = Make("t", 3, EMBANK_OPT_ADAGRAD, EMBANK_F32);
-  std::vector<uint64_t> keys(60'000, hot_ + 1);  // in DRAM
+  std::vector<uint64_t> keys(60'000, in_hbm_ + 1);  // in DRAM
   for (uint64_t i = 0; i < keys.size(); i += 3) keys[i] = 1;
-  for (uint64_t i = 1; i < keys.size(); i += 100) keys[i] = 1 + i % (hot_ + kDramKeys);
+  for (uint64_t i = 1; i < keys.size(); i += 100) keys[i] = 1 + i % (in_hbm_ + kDramKeys);
   const RowBuffer gradients = RandomRows(made.oracle, keys.size(), EMBANK_F32, &random_);
   const DeviceRows from(store_.get(), gradients, keys.size(), 12, sizeof(float), &random_);
   std::vector<uint8_t> outcomes(keys.size());
@@ -139,7 +139,7 @@ TEST_F(DeviceCalls, SumMoreGradientsOfAKeyThanABufferTakes) {
 // Rows of dim 4,096 come in pieces of a few.
 TEST_F(DeviceCalls, TakeRowsInManyPieces) {
   Twin made = Make("t", 4096, EMBANK_OPT_SGD, EMBANK_F32);
-  Step step(MixedKeys(150, hot_, &random_));
+  Step step(MixedKeys(150, in_hbm_, &random_));
   const RowBuffer gradients = RandomRows(made.oracle, step.n(), EMBANK_F32, &random_);
   DeviceRows memory(store_.get(), gradients, step.n(), 4096 * 4, 4, &random_);
   EXPECT_EQ(embank_upsert_device(made.table, step.keys.data(), step.n(), memory.data(),
@@ -164,7 +164,7 @@ TEST_F(DeviceCalls, TakeRowsInManyPieces) {
 // Kernels and copies; 80 keys are few enough for one staging buffer.
 TEST_F(DeviceCalls, EnqueueFewPiecesOfWork) {
   Twin made = Make("t", 16, EMBANK_OPT_ADAGRAD, EMBANK_F32);
-  const std::vector<uint64_t> keys = KeyRange(hot_ - 39, 40 + kDramKeys + kAbsentKeys);
+  const std::vector<uint64_t> keys = KeyRange(in_hbm_ - 39, 40 + kDramKeys + kAbsentKeys);
   std::byte* const rows = Allocate(keys.size() * 64);
   const std::vector<float> zeros(keys.size() * 16);
   ASSERT_EQ(embank_device_copy(store_.get(), rows, zeros.data(), zeros.size() * 4, nullptr),
@@ -180,13 +180,13 @@ TEST_F(DeviceCalls, EnqueueFewPiecesOfWork) {
                                           EMBANK_MISSING_CREATE, rows, 0, nullptr, nullptr);
             }),
             2u);
-  // Cold rows: one scatter. HBM rows: one scatter of vectors, one of states.
+  // Other rows: one scatter. HBM rows: one scatter of vectors, one of states.
   EXPECT_EQ(work_of([&] {
               return embank_upsert_device(made.table, keys.data(), keys.size(), rows, 0, nullptr,
                                           nullptr);
             }),
             3u);
-  // The search for NaN, the sums of cold rows, the sums of HBM rows, their steps.
+  // The search for NaN, the sums of other rows, the sums of HBM rows, their steps.
   EXPECT_EQ(work_of([&] {
               return embank_apply_gradients_device(made.table, keys.data(), keys.size(),
                                                    reinterpret_cast<float*>(rows), 0, nullptr,
@@ -209,7 +209,7 @@ TEST_F(DeviceCalls, AllocateNothingOnceTheyHaveBegun) {
   uint64_t before = 0;
   for (int round = 0; round < 20; ++round) {
     if (round == 1) before = twin_->allocations();
-    const std::vector<uint64_t> keys = MixedKeys(400, hot_, &random_);
+    const std::vector<uint64_t> keys = MixedKeys(400, in_hbm_, &random_);
     const uint64_t* const k = keys.data();
     embank_table* const t = made.table;
     ASSERT_EQ(embank_lookup_device(t, k, 400, 0, device, 0, nullptr, nullptr), EMBANK_OK);
@@ -230,7 +230,7 @@ TEST_F(DeviceCalls, AllocateNothingOnceTheyHaveBegun) {
 
 TEST_F(DeviceCalls, ReadRowsBehindTheCallersEarlierWork) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
-  for (const uint64_t key : {uint64_t{1}, hot_ + 1}) {
+  for (const uint64_t key : {uint64_t{1}, in_hbm_ + 1}) {
     SCOPED_TRACE(key == 1 ? "hot" : "in DRAM");
     std::byte* const row = Allocate(16);
     const float old_row[4] = {-1, -1, -1, -1};
@@ -263,7 +263,7 @@ TEST_F(DeviceCalls, ReadRowsBehindTheCallersEarlierWork) {
 
 TEST_F(DeviceCalls, AreAheadOfTheCallersLaterWork) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
-  for (const uint64_t key : {uint64_t{1}, hot_ + 1, hot_ + kDramKeys + 1}) {
+  for (const uint64_t key : {uint64_t{1}, in_hbm_ + 1, in_hbm_ + kDramKeys + 1}) {
     SCOPED_TRACE(key);
     std::byte* const row = Allocate(16);
     const float old_row[4] = {-7, -7, -7, -7};
@@ -301,7 +301,7 @@ TEST_F(DeviceCalls, OneBehindTheOtherShareTheBuffers) {
   std::byte* const rows = Allocate(kCalls * 2 * 16);
   std::vector<float> right(kCalls * 2 * 4);
   for (uint64_t i = 0; i < kCalls; ++i) {
-    const uint64_t keys[2] = {1 + i % hot_, hot_ + 1 + i % kDramKeys};
+    const uint64_t keys[2] = {1 + i % in_hbm_, in_hbm_ + 1 + i % kDramKeys};
     ASSERT_EQ(embank_lookup_device(made.table, keys, 2, EMBANK_MISSING_ZERO, rows + i * 32, 0,
                                    nullptr, nullptr),
               EMBANK_OK);
@@ -344,7 +344,7 @@ TEST_F(DeviceCalls, ManyThreadsLeaveBuffersToFlushes) {
   constexpr uint64_t kThreads = 6;
   constexpr uint64_t kWindow = 200;
   Twin made = Make("t", 6, EMBANK_OPT_ADAGRAD, EMBANK_F32);
-  LookUp(&made, KeyRange(1, 2 * hot_));
+  LookUp(&made, KeyRange(1, 2 * in_hbm_));
   std::atomic<uint64_t> flushes{0};
   std::thread flusher([&] {
     while (flushes < 150) {
@@ -358,7 +358,7 @@ TEST_F(DeviceCalls, ManyThreadsLeaveBuffersToFlushes) {
     std::vector<std::byte> host_rows(kWindow * 24);
     while (flushes < 150) {
       // Other rows are hot after each flush.
-      const uint64_t first = 1 + flushes * 97 % (2 * hot_ - kWindow);
+      const uint64_t first = 1 + flushes * 97 % (2 * in_hbm_ - kWindow);
       const std::vector<uint64_t> keys = KeyRange(first, kWindow);
       const embank_status status =
           t == 0 ? embank_lookup(made.table, keys.data(), kWindow, EMBANK_MISSING_ZERO,
@@ -374,7 +374,7 @@ TEST_F(DeviceCalls, ManyThreadsLeaveBuffersToFlushes) {
 
 TEST_F(DeviceCalls, NameTheFirstGradientThatIsNotFinite) {
   Twin made = Make("t", 2, EMBANK_OPT_SGD, EMBANK_F32);
-  const uint64_t keys[3] = {1, 777, hot_ + 1};
+  const uint64_t keys[3] = {1, 777, in_hbm_ + 1};
   const float gradients[6] = {1, 1, 1, INFINITY, NAN, 1};
   std::byte* const memory = Allocate(sizeof gradients);
   ASSERT_EQ(embank_device_copy(store_.get(), memory, gradients, sizeof gradients, nullptr),

@@ -48,7 +48,7 @@ class DeviceCalls : public testing::Test {
     store_.reset(store);
   }
 
-  // Makes a table whose keys 1 .. hot_ are in device memory.
+  // Makes a table whose keys 1 .. in_hbm_ are in device memory.
   Twin Make(const std::string& name, uint32_t dim, int32_t optimizer, int32_t value_type) {
     embank_table_options options = TableOptions(dim, optimizer);
     options.value_type = value_type;
@@ -58,9 +58,9 @@ class DeviceCalls : public testing::Test {
     options.learning_rate = 0.1f;
     options.initial_accumulator = 0.25f;
     Twin made = CreateTwin(store_.get(), kSeed, name, options);
-    hot_ = kHbmBytes / PayloadBytesOf(*TableOfHandle(made.table));
-    LookUp(&made, KeyRange(1, hot_ + kDramKeys));
-    for (int i = 0; i < 4; ++i) LookUp(&made, KeyRange(1, hot_));
+    in_hbm_ = kHbmBytes / PayloadBytesOf(*TableOfHandle(made.table));
+    LookUp(&made, KeyRange(1, in_hbm_ + kDramKeys));
+    for (int i = 0; i < 4; ++i) LookUp(&made, KeyRange(1, in_hbm_));
     EXPECT_EQ(embank_flush_hot(store_.get()), EMBANK_OK) << embank_last_error();
     return made;
   }
@@ -88,7 +88,7 @@ class DeviceCalls : public testing::Test {
 
   embank::Twin* twin_ = nullptr;  // the store's
   StorePtr store_;
-  uint64_t hot_ = 0;  // keys of the last table that was made
+  uint64_t in_hbm_ = 0;  // keys of the last table that was made
   Random random_{kSeed};
 };
 

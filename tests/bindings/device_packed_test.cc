@@ -45,7 +45,7 @@ class PackedDeviceCalls : public DeviceCalls {
       Passed& passed = passed_.emplace_back();
       passed.made = made[random_.Below(made.size())];
       passed.feature =
-          RandomFeature(&random_, [&](Random* random) { return MixedKeys(1, hot_, random)[0]; });
+          RandomFeature(&random_, [&](Random* random) { return MixedKeys(1, in_hbm_, random)[0]; });
       const oracle::Table& oracle = passed.made->oracle;
       const bool is_native = passed.feature.pooling == EMBANK_POOL_NONE && !are_gradients;
       const uint64_t value_bytes =
@@ -153,7 +153,7 @@ TEST_F(PackedDeviceCalls, TakeRowsInManyPieces) {
   constexpr uint64_t kRows = 10'000;
   Twin made = Make("t", 64, EMBANK_OPT_SGD, EMBANK_F32);
   oracle::Feature feature;
-  for (uint64_t i = 0; i < kRows; ++i) feature.keys.push_back(1 + i % (hot_ + 100));
+  for (uint64_t i = 0; i < kRows; ++i) feature.keys.push_back(1 + i % (in_hbm_ + 100));
   feature.padding = 7;
   for (const int32_t pooling : {EMBANK_POOL_NONE, EMBANK_POOL_SUM}) {
     feature.pooling = pooling;
@@ -189,7 +189,7 @@ TEST_F(PackedDeviceCalls, EnqueueFewPiecesOfWork) {
   Twin made = Make("t", 16, EMBANK_OPT_ADAGRAD, EMBANK_F32);
   std::byte* const rows = Allocate(80 * 64);
   oracle::Feature feature;
-  feature.keys = KeyRange(hot_ - 39, 60);
+  feature.keys = KeyRange(in_hbm_ - 39, 60);
   const auto work_of = [&] {
     const uint64_t before = twin_->enqueued_work();
     embank_feature passed = PlainFeature(made.table, feature.keys, rows, 0);
@@ -211,7 +211,7 @@ TEST_F(PackedDeviceCalls, EnqueueFewPiecesOfWork) {
 TEST_F(PackedDeviceCalls, AreInTheOrderOfTheCallersStream) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
   const uint64_t offsets[2] = {0, 1};
-  for (const uint64_t key : {uint64_t{1}, hot_ + 1}) {
+  for (const uint64_t key : {uint64_t{1}, in_hbm_ + 1}) {
     for (const int32_t pooling : {EMBANK_POOL_NONE, EMBANK_POOL_SUM}) {
       SCOPED_TRACE((key == 1 ? "hot, pooling " : "in DRAM, pooling ") + std::to_string(pooling));
       std::byte* const memory = Allocate(16);
@@ -245,7 +245,7 @@ TEST_F(PackedDeviceCalls, AreInTheOrderOfTheCallersStream) {
 TEST_F(PackedDeviceCalls, PoolWithoutAWaitForTheCallersStream) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
   Twin other = CreateTwin(store_.get(), kSeed, "other", made.oracle.options());
-  const std::vector<uint64_t> keys = {1, hot_ + 1};
+  const std::vector<uint64_t> keys = {1, in_hbm_ + 1};
   float expected[8] = {};
   ASSERT_EQ(embank_lookup(made.table, keys.data(), 2, EMBANK_MISSING_ZERO, expected, 0, nullptr),
             EMBANK_OK);
@@ -292,7 +292,7 @@ TEST_F(PackedDeviceCalls, AreRefusedWhole) {
   ASSERT_EQ(embank_device_copy(store_.get(), memory, values, 64, nullptr), EMBANK_OK);
   void* const capturing = twin_->callers().Add();
   twin_->callers().SetCapturing(capturing, true);
-  const std::vector<uint64_t> keys = {1, hot_ + kDramKeys + 5};
+  const std::vector<uint64_t> keys = {1, in_hbm_ + kDramKeys + 5};
   float host[8];
   const auto refused = [&](auto change, embank_status status, const char* mention, void* stream) {
     embank_feature features[2] = {PlainFeature(made.table, keys, memory, 0),
@@ -352,7 +352,7 @@ class TimedPackedDeviceCalls : protected OwnClock, public DeviceCalls {
 TEST_F(TimedPackedDeviceCalls, HaveTheWaitForTheCallersStreamInTheirDurations) {
   constexpr uint64_t kBusySeconds = 10;
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
-  const std::vector<uint64_t> keys = {1, hot_ + 1};
+  const std::vector<uint64_t> keys = {1, in_hbm_ + 1};
   const embank_feature feature = PlainFeature(made.table, keys, Allocate(32), 0);
   const float zeros[8] = {};
   ASSERT_EQ(embank_device_copy(store_.get(), feature.rows, zeros, 32, nullptr), EMBANK_OK);
@@ -371,7 +371,7 @@ TEST_F(TimedPackedDeviceCalls, HaveTheWaitForTheCallersStreamInTheirDurations) {
 // Gradients of padding are not read; its rows count in the number that a message names.
 TEST_F(PackedDeviceCalls, NameTheRowOfTheCallerBesidePadding) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
-  const std::vector<uint64_t> keys = {9, 1, 9, hot_ + 1};
+  const std::vector<uint64_t> keys = {9, 1, 9, in_hbm_ + 1};
   float rows[16] = {};
   rows[0] = rows[13] = std::nanf("");
   std::byte* const memory = Allocate(sizeof rows);
@@ -389,7 +389,7 @@ TEST_F(PackedDeviceCalls, NameTheRowOfTheCallerBesidePadding) {
 
 TEST_F(PackedDeviceCalls, ThatLoseTheDeviceSaySo) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
-  const std::vector<uint64_t> keys = {1, hot_ + 1};
+  const std::vector<uint64_t> keys = {1, in_hbm_ + 1};
   const embank_feature feature = PlainFeature(made.table, keys, Allocate(32), 0);
   twin_->LoseAt(1);  // the fetch of the gradients does not run
   uint8_t outcomes[2] = {9, 9};

@@ -24,7 +24,7 @@ struct Refused {
 class RefusedDeviceCalls : public DeviceCalls {
  protected:
   RefusedDeviceCalls() : made_(Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32)) {
-    keys[1] = hot_ + 1;
+    keys[1] = in_hbm_ + 1;
     EXPECT_EQ(embank_device_copy(s, device, host, 32, nullptr), EMBANK_OK);
   }
 
@@ -189,7 +189,7 @@ TEST_F(DeviceCalls, SayThatTheDeviceIsLost) {
 
 TEST_F(DeviceCalls, ThatLoseTheDeviceSaySo) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
-  const uint64_t keys[2] = {1, hot_ + 1};
+  const uint64_t keys[2] = {1, in_hbm_ + 1};
   std::byte* const row = Allocate(32);
   const float zeros[8] = {};
   ASSERT_EQ(embank_device_copy(store_.get(), row, zeros, 32, nullptr), EMBANK_OK);

@@ -30,7 +30,7 @@ embank_store_options HotOptions() {
   return options;
 }
 
-// the HBM rows are renewed in the background, and on one thread epochs end where they do each time.
+// The HBM rows are renewed in the background, and on one thread epochs end where they do each time.
 embank_store_options OptionsOfFlushes(uint32_t flush_iters) {
   embank_store_options options = HotOptions();
   options.flush_iters = flush_iters;
@@ -71,7 +71,7 @@ void LookUpAll(embank_table* table, const std::vector<uint64_t>& keys) {
       << embank_last_error();
 }
 
-TEST(HotCApi, AFlushFillsDeviceMemoryWithTheHottestRows) {
+TEST(HbmCApi, AFlushFillsDeviceMemoryWithTheHottestRows) {
   const StorePtr store = OpenStore(HotOptions());
   embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
   LookUpAll(table, Keys(1, kKeys));
@@ -98,7 +98,7 @@ TEST(HotCApi, AFlushFillsDeviceMemoryWithTheHottestRows) {
                                         4 * 512 + info.lookups_hbm + 100)));
 }
 
-TEST(HotCApi, TheHotSetIsRenewedEveryFewBatches) {
+TEST(HbmCApi, TheHbmRowsAreRenewedEveryFewBatches) {
   const StorePtr store = OpenStore(OptionsOfFlushes(3));
   embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
   // The flush is work in the background: it comes some time after the batch that is its turn.
@@ -117,8 +117,8 @@ uint64_t HotLookups(embank_table* table) {
   return TableOfHandle(table)->counters().payload_lookups;
 }
 
-// As in the warm-up of the printed algorithm: each id counts, and none is hot.
-TEST(HotCApi, AWarmUpHasNoHitsAndCountsEachLookup) {
+// As in the warm-up of the printed algorithm: each id counts, and none is in HBM.
+TEST(HbmCApi, AWarmUpHasNoHitsAndCountsEachLookup) {
   constexpr uint32_t kWarmUp = 25;
   embank_store_options options = OptionsOfFlushes(1);
   options.warmup_iters = kWarmUp;
@@ -152,7 +152,7 @@ TEST(HotCApi, AWarmUpHasNoHitsAndCountsEachLookup) {
 }
 
 // A table of many batches has gone, and another one has few.
-TEST(HotCApi, TheHotSetIsRenewedForTheTableThatIsBusyNow) {
+TEST(HbmCApi, TheHbmRowsAreRenewedForTheTableThatIsBusyNow) {
   const StorePtr store = OpenStore(OptionsOfFlushes(3));
   embank_table* const former = CreateTable(store.get(), "former", TableOptions(kHotDim));
   for (int i = 0; i < 30'000; ++i) LookUpAll(former, Keys(1, 1));
@@ -165,7 +165,7 @@ TEST(HotCApi, TheHotSetIsRenewedForTheTableThatIsBusyNow) {
   EXPECT_GT(flushes(), before);
 }
 
-TEST(HotCApi, ADriftEndsEpochsEarlyAndTheHotSetFollows) {
+TEST(HbmCApi, ADriftEndsEpochsEarlyAndTheHbmRowsFollow) {
   const StorePtr store = OpenStore(OptionsOfFlushes(10));
   embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
   LookUpAll(table, Keys(1, kKeys));
@@ -196,7 +196,7 @@ TEST(HotCApi, ADriftEndsEpochsEarlyAndTheHotSetFollows) {
   EXPECT_LT(heat[0], 200u * 5u / 32u) << "the old rows keep a 64th of their heat";
 }
 
-TEST(HotCApi, HitsByUniqueIdsAreCountedInASample) {
+TEST(HbmCApi, HitsByUniqueIdsAreCountedInASample) {
   const StorePtr store = OpenStore(HotOptions());
   embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
   std::vector<uint64_t> keys = Keys(1, 1000);
@@ -212,7 +212,7 @@ TEST(HotCApi, HitsByUniqueIdsAreCountedInASample) {
 }
 
 // A row that was only in the log is in DRAM afterwards.
-TEST(HotCApi, HitsAreCountedInTheTierWhereTheRowWas) {
+TEST(HbmCApi, HitsAreCountedInTheTierWhereTheRowWas) {
   const ScratchDirectory directory;
   const std::string path = directory.path() + "/store";
   embank_store_options options = HotOptions();
@@ -257,7 +257,7 @@ TEST(HotCApi, HitsAreCountedInTheTierWhereTheRowWas) {
   expect(812 + 687, 4 * 512 + 88 + 300, 512 + 13);
 }
 
-TEST(HotCApi, AFlushNeedsDeviceMemory) {
+TEST(HbmCApi, AFlushNeedsDeviceMemory) {
   const StorePtr store = OpenStore(StoreOptions());
   EXPECT_EQ(embank_flush_hot(store.get()), EMBANK_FAILED_PRECONDITION);
   EXPECT_THAT(embank_last_error(), HasSubstr("hbm_bytes"));
@@ -265,7 +265,7 @@ TEST(HotCApi, AFlushNeedsDeviceMemory) {
 }
 
 // This build, or this machine, has no such device.
-TEST(HotCApi, ADeviceThatIsNotThereIsNamed) {
+TEST(HbmCApi, ADeviceThatIsNotThereIsNamed) {
   embank_store_options options = HotOptions();
   options.cuda_device = 99;
   embank_store* store = nullptr;
@@ -289,7 +289,7 @@ std::string RefusalOf(uint64_t device_bytes) {
   return std::string(opened.message());
 }
 
-TEST(HotCApi, ADeviceWithTooLittleMemoryIsToldWithBothNumbers) {
+TEST(HbmCApi, ADeviceWithTooLittleMemoryIsToldWithBothNumbers) {
   EXPECT_THAT(RefusalOf(100'000),
               AllOf(HasSubstr("hbm_bytes is 131072"), HasSubstr("has 100000 bytes free")));
   // The rows fit, and the buffer for their way does not.
@@ -297,7 +297,7 @@ TEST(HotCApi, ADeviceWithTooLittleMemoryIsToldWithBothNumbers) {
               AllOf(HasSubstr("hbm_bytes is 131072"), HasSubstr("has 132072 bytes free")));
 }
 
-TEST(HotCApi, AnEstimateHasItsHostMemory) {
+TEST(HbmCApi, AnEstimateHasItsHostMemory) {
   const embank_table_options table = TableOptions(kHotDim);
   const uint64_t rows = kKeys;
   const auto estimate = [&](uint64_t hbm_bytes) {

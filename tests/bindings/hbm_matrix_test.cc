@@ -200,7 +200,7 @@ class CellRun {
     return "the hottest rows are not in device memory";
   }
 
-  // Some keys are several times in a batch, and others are not hot.
+  // Some keys are several times in a batch, and others are not in HBM.
   std::string Change(uint64_t first) {
     std::vector<uint64_t> keys = KeyRange(first, kHotKeys);
     for (uint64_t i = 0; i < kHotKeys; ++i) {
@@ -261,7 +261,7 @@ class CellRun {
     if (on_disk()) wrong += count(kPreImages, hot.pre_images);
     if (cell_.tiers == Tiers::kPmem) wrong += count(kDemoted, store_->store->demoted_rows());
     events_->Count(kOperations, operations_);
-    events_->Count("hot sets renewed", store_->store->topk_flush()->Report().flushes);
+    events_->Count("top-k flushes", store_->store->topk_flush()->Report().flushes);
     if (operations_ < kOperationsOfCellMin) wrong += std::to_string(operations_) + " operations";
     return wrong;
   }
@@ -368,7 +368,7 @@ class CellRun {
   uint64_t operations_ = 0;
 };
 
-TEST(HotMatrix, HasTheBitsOfTheOracleInEachCell) {
+TEST(HbmMatrix, HasTheBitsOfTheOracleInEachCell) {
   Events events;
   for (const char* const name : {kHits, kWrittenBack, kPreImages, kDemoted, kPieces}) {
     events.Expect(name);

@@ -133,7 +133,7 @@ void RandomRun::CountHotRows() {
   events_->Count("rows written back", counters.written_back_rows);
   events_->Count("rows of device memory flushed before a change", counters.pre_images);
   const TopkFlushReport report = store_->store->topk_flush()->Report();
-  events_->Count("hot sets renewed", report.flushes);
+  events_->Count("top-k flushes", report.flushes);
   events_->Count("epochs that a drift has ended", report.early_epochs);
   for (const LiveTable& live : tables_) {
     if (live.table == nullptr) continue;

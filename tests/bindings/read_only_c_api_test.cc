@@ -355,7 +355,7 @@ void LookUp(embank_table* table, const std::vector<uint64_t>& keys, int times) {
 }
 
 // Rows come to device memory and leave it, and nothing is written for them.
-TEST_F(ReadOnlyCApi, HotRowsAreInDeviceMemory) {
+TEST_F(ReadOnlyCApi, HottestRowsAreInDeviceMemory) {
   Make(kManyRows);
   const std::map<std::string, std::string> before = BytesBelow(path_);
   {

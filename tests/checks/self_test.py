@@ -259,6 +259,7 @@ class StyleTest(CheckTest):
         for word in old:
             self.assert_finds(style.check, 'old word', self.source(word + '\n'))
         self.assert_finds(style.check, 'old word', {'README.md': '# x\n\nThe sweep ends.\n'})
+        self.assert_finds(style.check, 'old word', {'store/README.md': '# x\n\nThe hot set.\n'})
         self.assert_clean(style.check, {'base/README.md': '# x\n\nThe folder is a room.\n'})
         for line in ('// Flips bits of a file.', 'index.Find(home);',
                      'Say("embank_checkpoint_flip_seconds");', '// The stamp is up to date.'):

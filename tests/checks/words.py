@@ -25,7 +25,8 @@ OLD_WORDS = (
     (r'\b(C|[Tt]he) door\b|/door\.(h|cc)\b|_(door|DOOR)\b', '', 'C API'),
     (r'\bLocation>? home\b|\bhome->tier\b', '', "logged_at; home is an entry's first bucket"),
     (r'\bHotRow\b|\bVisitHotRow\b', '', 'heat of a row'),
-    (r'\b[Hh]ot (rows?|sets?)\b|\bHot(Rows|Set|Mover|Plan)\w*', r'(store|gpu|tiers)/',
+    (r'\b[Hh]ot (rows?|sets?)\b|\bHot(Rows|Set|Mover|Plan)\w*|'
+     r'\bhot_(rows|bytes|header)\b', r'(store|gpu|tiers)/',
      'HBM rows; hot is said of heat alone'),
     (r'\b(comes?|came|coming|brought|brings?|bringing) (\w+ )?up\b(?! (to|of) (date|now))|'
      r'ComesUp|ComeUp|BringUp', '', 'promote'),

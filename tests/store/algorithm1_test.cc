@@ -44,10 +44,10 @@ TEST(Algorithm1, PutsTheLowerIdOfEqualCountsFirst) {
   EXPECT_EQ(algorithm.hot(), (std::unordered_set<uint64_t>{2, 9}));
 }
 
-// the HBM rows of the planner over row headers, with hysteresis and epochs switched off.
-class PlannedHotSet {
+// The HBM rows of the planner over row headers, with hysteresis and epochs switched off.
+class PlannedHbmRows {
  public:
-  explicit PlannedHotSet(const Algorithm1::Options& options) : options_(options) {}
+  explicit PlannedHbmRows(const Algorithm1::Options& options) : options_(options) {}
 
   uint64_t Iterate(const Ids& ids) {
     uint64_t hits = 0;
@@ -99,7 +99,7 @@ TEST(Algorithm1, PicksTheHotSetAndHitsOfThePlannerAtEveryIteration) {
                                       .warmup_iters = random.Below(20),
                                       .flush_iters = random.Between(1, 12)};
     Algorithm1 algorithm(options);
-    PlannedHotSet planned(options);
+    PlannedHbmRows planned(options);
     for (int itr = 0; itr < 80; ++itr) {
       Ids ids(random.Below(120));
       // The product of two draws is skewed; ids are scattered over all 64 bits.

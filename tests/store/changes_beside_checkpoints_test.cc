@@ -76,7 +76,7 @@ class Model {
       case 9:
       case 10:
       case 11:
-        events_->Count("HBM rows renewed");
+        events_->Count("top-k flushes");
         ASSERT_TRUE(hot_flush_->FlushNow().ok());
         return;
       default:

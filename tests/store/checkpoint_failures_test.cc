@@ -485,7 +485,7 @@ TEST(CheckpointFailures, ACrashWhileAStoreRecoversLeavesItsCheckpoint) {
     Put(*opened->catalog().Open("t"), KeysFrom(500, 70), 6.0f);
     const Tables next = *Now(&opened);
     ASSERT_TRUE(opened->checkpoints()->Make({}).ok());
-    for (size_t second = 0; second <= opened.disk().changes(); second += WideStride()) {
+    for (size_t second = 0; second <= opened.disk().changes(); second += 2 * WideStride() + 1) {
       const Persistence p = kPersistences[random.Below(std::size(kPersistences))];
       SpillWorld again(kSeed, opened.disk().AfterCrash(second, p, random.Bits()));
       ASSERT_NE(again.get(), nullptr);

@@ -42,7 +42,7 @@ namespace {
 
 constexpr uint32_t kPayloadBytes = kDim * sizeof(float);
 constexpr uint64_t kHbmBytes = uint64_t{1} << 20;
-constexpr uint64_t kHotRowsMax = kHbmBytes / kPayloadBytes;
+constexpr uint64_t kHbmRowsMax = kHbmBytes / kPayloadBytes;
 
 // A store with a path and device memory for 256 rows, which is flushed by hand.
 class HbmWorld {
@@ -108,7 +108,7 @@ TEST(HbmRows, AreThoseWithTheMostHeat) {
   Put(world.table(), all, 2.0f);
   world.Heat(hot);
   EXPECT_EQ(world.CountPayloads(hot), hot.size());
-  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHbmRowsMax);
   EXPECT_GE(world->payloads()->memory().slots().taken_bytes(), kHbmBytes * 99 / 100);
   ExpectFactor(world.table(), all, 2.0f);
   EXPECT_EQ(world.table()->rows(), all.size());
@@ -122,7 +122,7 @@ TEST(HbmRows, AreThoseWithTheMostHeatWherePagesHaveARest) {
   for (int i = 0; i < 5; ++i) LookUp(table, KeysFrom(1, 600));
   for (int i = 0; i < 20; ++i) LookUp(table, KeysFrom(501, 100));
   world.Flush();
-  EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
+  EXPECT_EQ(table->rows_in(Tier::kHbm), kHbmRowsMax);
   for (const Key key : KeysFrom(501, 100)) {
     const RowId id = table->IdOf(key, table->HashOf(key));
     EXPECT_EQ(table->store().index->Find(id).location().tier(), Tier::kHbm) << "key " << key;
@@ -236,7 +236,7 @@ TEST(HbmRows, ThatAreErasedFreeTheirPlaces) {
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 56u);
   EXPECT_EQ(world->payloads()->memory().slots().taken_bytes(), 56 * uint64_t{kPayloadBytes});
   world.Flush();
-  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHbmRowsMax);
   const StatusOr<Rows> rows = ReadAll(world.table());
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(rows->size(), 400u);
@@ -382,7 +382,7 @@ TEST(HbmRows, AreAllThatThereIsWhereItFits) {
   Put(world.table(), KeysFrom(101, 100), 2.0f);
   EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 200u);
   Put(world.table(), KeysFrom(201, 300), 2.0f);
-  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHbmRowsMax);
   world.Heat(KeysFrom(301, 200));
   EXPECT_FALSE(world->topk_flush()->Report().fits_all);
   EXPECT_EQ(world.CountPayloads(KeysFrom(301, 200)), 200u);
@@ -444,7 +444,6 @@ TEST(HbmRows, AreWholeWhileTheyMove) {
   EXPECT_GT(counters.left_rows, 0u);
 }
 
-// Memory only: rows that leave need slots of DRAM, which may be full.
 // The mover has a free slot for each row that leaves, and these are in all pages. A batch that is
 // inside the gate for long, and needs a page, gets one all the same.
 TEST(HbmRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
@@ -452,9 +451,9 @@ TEST(HbmRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
   Table* const table = world.table();
   Eviction& eviction = table->mover()->eviction();
   Put(table, KeysFrom(1, 1200), 2.0f);
-  world.Heat(KeysFrom(1, kHotRowsMax));
-  ASSERT_EQ(world.CountPayloads(KeysFrom(1, kHotRowsMax)), kHotRowsMax);
-  for (int i = 0; i < 20; ++i) LookUp(table, KeysFrom(601, kHotRowsMax));
+  world.Heat(KeysFrom(1, kHbmRowsMax));
+  ASSERT_EQ(world.CountPayloads(KeysFrom(1, kHbmRowsMax)), kHbmRowsMax);
+  for (int i = 0; i < 20; ++i) LookUp(table, KeysFrom(601, kHbmRowsMax));
   Location slot;
   for (Key key = 1201; eviction.TakeFreeSlots({&slot, 1}) == 1; ++key) {
     table->store().tier->Free(table->slot_class(), {&slot, 1});
@@ -463,7 +462,7 @@ TEST(HbmRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
   const uint64_t chunk_rows = StagedRows(&table->store().payloads->memory(), PayloadBytesOf(*table),
                                          LoggedPayloadBytesOf(*table))
                                   .rows_max();
-  const uint64_t wanted = eviction.slots_wanted() + std::min(chunk_rows, kHotRowsMax);
+  const uint64_t wanted = eviction.slots_wanted() + std::min(chunk_rows, kHbmRowsMax);
   std::optional<PayloadGuard> batch(table->store().payloads);
   std::thread mover([&] { world.Flush(); });
   while (eviction.slots_wanted() < wanted) std::this_thread::yield();
@@ -475,7 +474,7 @@ TEST(HbmRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
   EXPECT_TRUE(has_page);
   batch.reset();
   mover.join();
-  EXPECT_EQ(world.CountPayloads(KeysFrom(1, kHotRowsMax)), 0u);
+  EXPECT_EQ(world.CountPayloads(KeysFrom(1, kHbmRowsMax)), 0u);
   ExpectFactor(table, KeysFrom(1, 1200), 2.0f);
 }
 
@@ -483,7 +482,7 @@ TEST(HbmRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
 TEST(HbmRows, RowsOfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
   HbmWorld world;
   Table* const small = world.world().Create("small", Optimizer::kNone, kDim / 2);
-  constexpr uint64_t kSmallMax = 2 * kHotRowsMax;
+  constexpr uint64_t kSmallMax = 2 * kHbmRowsMax;
   const std::vector<Key> first = KeysFrom(1, kSmallMax);
   const std::vector<Key> second = KeysFrom(1001, kSmallMax / 4);
   Put(small, first, 2.0f);
@@ -568,6 +567,7 @@ TEST(HbmRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
   device.Free(rows);
 }
 
+// Memory only: rows that leave need slots of DRAM, which may be full.
 TEST(HbmRows, RowsOfAStoreInMemoryGoUpAndLeave) {
   StoreWorld world({.dram_bytes = uint64_t{32} << 20,
                     .hbm_bytes = kHbmBytes,
@@ -578,7 +578,7 @@ TEST(HbmRows, RowsOfAStoreInMemoryGoUpAndLeave) {
   for (const Key first : {Key{1}, Key{501}, Key{1001}}) {
     for (uint64_t i = 0; i < 5 * first; i += 100) LookUp(table, KeysFrom(first, 256));
     ASSERT_TRUE(world->topk_flush()->FlushNow().ok());
-    EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
+    EXPECT_EQ(table->rows_in(Tier::kHbm), kHbmRowsMax);
     Put(table, KeysFrom(first, 256), 2.0f);
   }
   ExpectFactor(table, keys, 2.0f);

@@ -22,7 +22,7 @@ namespace embank::test::hbm_store_test {
 namespace {
 
 constexpr uint64_t kHbmBytes = uint64_t{1} << 20;
-constexpr uint64_t kHotRowsMax = kHbmBytes / (kDim * sizeof(float));
+constexpr uint64_t kHbmRowsMax = kHbmBytes / (kDim * sizeof(float));
 
 void Flush(Store* store) {
   const Status flushed = store->topk_flush()->FlushNow();
@@ -63,7 +63,7 @@ TEST(HbmStore, InMemoryForgetsRowsBelowDeviceMemory) {
     options.optimizer = Optimizer::kNone;
     return options;
   }());
-  const std::vector<Key> hot = KeysFrom(1, kHotRowsMax);
+  const std::vector<Key> hot = KeysFrom(1, kHbmRowsMax);
   Put(table, hot, 1.0f);
   ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, hot));
   ASSERT_EQ(table->rows_in(Tier::kHbm), hot.size());
@@ -77,7 +77,7 @@ TEST(HbmStore, InMemoryForgetsRowsBelowDeviceMemory) {
   EXPECT_EQ(KeptOf(table, hot), hot.size());
   EXPECT_EQ(table->rows_in(Tier::kHbm), hot.size());
   // They leave for rows that are hotter now, and are then forgotten like others.
-  const std::vector<Key> hotter = KeysFrom(1001 + kNew - kHotRowsMax, kHotRowsMax);
+  const std::vector<Key> hotter = KeysFrom(1001 + kNew - kHbmRowsMax, kHbmRowsMax);
   ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, hotter, 40));
   EXPECT_EQ(KeysWithDevicePayloads(table, hotter).size(), hotter.size());
   EXPECT_EQ(KeysWithDevicePayloads(table, hot).size(), 0u);
@@ -100,9 +100,9 @@ TEST(HbmStore, InMemoryThatIsFullAndRefusesRenewsItsHbmRows) {
                     .hbm_bytes = kHbmBytes,
                     .flush_iters = TopkFlushOptions::kNever});
   Table* const table = world.Create("t", OptionsOf(kDim));
-  Put(table, KeysFrom(1, kHotRowsMax), 1.0f);
-  ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, KeysFrom(1, kHotRowsMax)));
-  Key end = kHotRowsMax + 1;
+  Put(table, KeysFrom(1, kHbmRowsMax), 1.0f);
+  ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, KeysFrom(1, kHbmRowsMax)));
+  Key end = kHbmRowsMax + 1;
   for (;; ++end) {
     const Status put =
         Upsert(table, KeysFrom(end, 1), RowsOf(RowsOfKeys(KeysFrom(end, 1), 1.0f), kDim), {});
@@ -114,8 +114,8 @@ TEST(HbmStore, InMemoryThatIsFullAndRefusesRenewsItsHbmRows) {
   Rows expected;
   for (Key key = 1; key < end; ++key) expected[key] = static_cast<float>(key);
   const std::vector<Key> all = KeysFrom(1, end - 1);
-  ASSERT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
-  ASSERT_GT(all.size(), 8 * kHotRowsMax);
+  ASSERT_EQ(table->rows_in(Tier::kHbm), kHbmRowsMax);
+  ASSERT_GT(all.size(), 8 * kHbmRowsMax);
   std::atomic<int64_t> absent = 0;
   std::jthread reader([&](const std::stop_token& stop) {
     std::vector<uint8_t> outcomes(all.size());
@@ -126,12 +126,12 @@ TEST(HbmStore, InMemoryThatIsFullAndRefusesRenewsItsHbmRows) {
     }
   });
   int lookups = 20;
-  for (Key first : {Key{1001}, Key{601}, Key{end - kHotRowsMax}, Key{801}}) {
-    const std::vector<Key> hot = KeysFrom(first, kHotRowsMax);
+  for (Key first : {Key{1001}, Key{601}, Key{end - kHbmRowsMax}, Key{801}}) {
+    const std::vector<Key> hot = KeysFrom(first, kHbmRowsMax);
     ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, hot, lookups));
     lookups *= 2;
     EXPECT_EQ(KeysWithDevicePayloads(table, hot).size(), hot.size());
-    EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
+    EXPECT_EQ(table->rows_in(Tier::kHbm), kHbmRowsMax);
     const uint64_t before = HotLookups(&*world);
     LookUp(table, hot);
     EXPECT_EQ(HotLookups(&*world) - before, hot.size());
@@ -183,7 +183,7 @@ TEST(HbmStore, OnDiskForgetsRowsBelowDeviceMemory) {
   world.AddHbmOptions(kHbmBytes);
   ASSERT_TRUE(world.Open().ok());
   Table* table = Create(&world, "t", Forgets());
-  const std::vector<Key> hot = KeysFrom(1, kHotRowsMax);
+  const std::vector<Key> hot = KeysFrom(1, kHbmRowsMax);
   ASSERT_NO_FATAL_FAILURE(Write(table, hot));
   ASSERT_NO_FATAL_FAILURE(Heat(world.get(), table, hot));
   const std::vector<Key> in_device = KeysWithDevicePayloads(table, hot);
@@ -199,7 +199,7 @@ TEST(HbmStore, OnDiskForgetsRowsBelowDeviceMemory) {
   ASSERT_NO_FATAL_FAILURE(ExpectValues(table, in_device));
   // They leave for rows that are hotter now, and DRAM for new ones: their records are where their
   // notes say, wherever compaction has written them meanwhile.
-  const std::vector<Key> hotter = KeysFrom(1001 + kNew - kHotRowsMax, kHotRowsMax);
+  const std::vector<Key> hotter = KeysFrom(1001 + kNew - kHbmRowsMax, kHbmRowsMax);
   ASSERT_NO_FATAL_FAILURE(Heat(world.get(), table, hotter, 60));
   EXPECT_LT(KeysWithDevicePayloads(table, in_device).size(), in_device.size() / 4);
   ASSERT_NO_FATAL_FAILURE(WriteRange(&world, table, 50'001, 53'001, 800));

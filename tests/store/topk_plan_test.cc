@@ -73,10 +73,10 @@ OraclePlan SortedPlan(Rows rows, uint64_t budget_bytes, bool hysteresis) {
   for (const TopkCandidate& row : rows) {
     const bool is_left_out = row.payload_bytes > budget_bytes;
     if (!is_left_out) fits = fits && plan.hbm_bytes + row.payload_bytes <= budget_bytes;
-    const bool goes_up = fits && !is_left_out;
-    if (goes_up) plan.hbm_bytes += row.payload_bytes;
-    if (goes_up && !row.in_hbm) plan.arrivals.push_back(row.location.units);
-    if (!goes_up && row.in_hbm) plan.leavers.push_back(row.location.units);
+    const bool is_chosen = fits && !is_left_out;
+    if (is_chosen) plan.hbm_bytes += row.payload_bytes;
+    if (is_chosen && !row.in_hbm) plan.arrivals.push_back(row.location.units);
+    if (!is_chosen && row.in_hbm) plan.leavers.push_back(row.location.units);
   }
   std::sort(plan.arrivals.begin(), plan.arrivals.end());
   std::sort(plan.leavers.begin(), plan.leavers.end());
@@ -138,7 +138,7 @@ uint64_t RandomBudget(const Rows& rows, Random* random) {
 std::string Difference(const TopkPlan& plan, const OraclePlan& expected) {
   if (UnitsOf(plan.leavers) != expected.leavers) return "leavers";
   if (UnitsOf(plan.arrivals) != expected.arrivals) return "arrivals";
-  if (plan.hbm_bytes != expected.hbm_bytes) return "hot bytes";
+  if (plan.hbm_bytes != expected.hbm_bytes) return "HBM bytes";
   return "";
 }
 
@@ -205,7 +205,7 @@ TEST(TopkPlan, RanksByHeatPerByte) {
   EXPECT_EQ(UnitsOf(plan.arrivals), Units{2});
 }
 
-TEST(TopkPlan, KeepsAHotRowUpToFiveQuartersOfItsHeat) {
+TEST(TopkPlan, KeepsAnHbmRowUpToFiveQuartersOfItsHeat) {
   EXPECT_TRUE(PlanOf({Row(1, 80, true), Row(2, 100, false)}, 100).arrivals.empty());
   const TopkPlan plan = PlanOf({Row(1, 80, true), Row(2, 101, false)}, 100);
   EXPECT_EQ(UnitsOf(plan.arrivals), Units{2});
@@ -247,7 +247,7 @@ TEST(TopkPlan, RowsOfOneSizeDoNotMoveAgainAfterTheirMoves) {
   }
 }
 
-// Rows change between the two walks: heats, sizes, whether they are hot, and their number.
+// Rows change between the two walks: heats, sizes, whether they are in HBM, and their number.
 TEST(TopkPlan, StaysInItsBudgetWhileRowsChange) {
   Random random(11);
   uint64_t moves = 0;

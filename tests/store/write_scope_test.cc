@@ -182,7 +182,7 @@ TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
 
 // A batch in pieces promotes its rows and finds its space outside the payload gate: the mover of
 // HBM rows, which waits there with free slots of DRAM, has its turns between the pieces.
-TEST(WriteScope, TheHotGateIsFreeBetweenTwoPieces) {
+TEST(WriteScope, ThePayloadGateIsFreeBetweenTwoPieces) {
   SpillWorld world(8);
   world.AddHbmOptions(uint64_t{1} << 20);
   ASSERT_TRUE(world.Open().ok());

@@ -217,7 +217,7 @@ TEST_F(MpiCommand, AKilledRankEndsTheJobAndTheNextStartGoesOn) {
   const std::string command =
       StrCat(std::getenv("EMBANK_TRAIN"), " ", kData, " --resume --checkpoint-every 3 --path ",
              path, " --weights ", weights);
-  const uint64_t kills_wanted = 5 * TestScale();
+  const uint64_t kills_wanted = 3 * TestScale();
   Random random(2);
   for (uint64_t kills = 0; kills < kills_wanted; ++kills) {
     const std::string watched = StrCat(path, "/rank-", random.Below(2));
