@@ -200,27 +200,27 @@ Status DeviceGradients::SumLong(const KeyAt& key, GradientSums* sums) {
 }
 
 Status DeviceGradients::StepOthers() {
-  const std::span<const KeyAt> cold = others_.values().first(others_count_);
-  for (size_t done = 0; done < cold.size();) {
+  const std::span<const KeyAt> others = others_.values().first(others_count_);
+  for (size_t done = 0; done < others.size();) {
     GradientSums sums(&memory_, dim_, call_.rule.max_gradient_value, gradients_);
     piece_.Clear();
     const auto add = [&] {
-      const KeyAt& key = cold[done];
+      const KeyAt& key = others[done];
       piece_.Add(batch_.keys()[groups_[key.shard].positions[key.first]],
                  static_cast<uint32_t>(done));
       ++done;
     };
-    for (uint64_t count = CountOf(cold[done]); sums.HasSpaceFor(count);
-         count = CountOf(cold[done])) {
-      CopyPositions(cold[done], sums.Add(static_cast<uint32_t>(count)));
+    for (uint64_t count = CountOf(others[done]); sums.HasSpaceFor(count);
+         count = CountOf(others[done])) {
+      CopyPositions(others[done], sums.Add(static_cast<uint32_t>(count)));
       add();
-      if (done == cold.size() || piece_.is_full()) break;
+      if (done == others.size() || piece_.is_full()) break;
     }
     if (piece_.size() > 0) {
       EMBANK_RETURN_IF_ERROR(sums.SumToHost());
       StepPiece({reinterpret_cast<const std::byte*>(sums.Sum(0)), sums.stride_bytes()});
     } else {
-      EMBANK_RETURN_IF_ERROR(SumLong(cold[done], &sums));
+      EMBANK_RETURN_IF_ERROR(SumLong(others[done], &sums));
       add();
       StepPiece({reinterpret_cast<const std::byte*>(long_sum_.values().data()), 0});
     }

@@ -74,10 +74,10 @@ Status DeviceUpsert::Allocate() {
 Status DeviceUpsert::Run(ShardPlan* plan) {
   batch_keys_.Collect();
   plan->ForEachGroup(batch_, [&](const ShardGroup& group) { NoteGroup(group); });
-  const std::span<const uint32_t> cold = others_.values().first(others_count_);
-  for (size_t begin = 0; begin < cold.size(); begin += piece_keys_) {
+  const std::span<const uint32_t> others = others_.values().first(others_count_);
+  for (size_t begin = 0; begin < others.size(); begin += piece_keys_) {
     EMBANK_RETURN_IF_ERROR(
-        WritePiece(cold.subspan(begin, std::min(piece_keys_, cold.size() - begin))));
+        WritePiece(others.subspan(begin, std::min(piece_keys_, others.size() - begin))));
   }
   WritePayloads();
   return OkStatus();
