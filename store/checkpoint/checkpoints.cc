@@ -60,7 +60,7 @@ void Checkpoints::RemoveOrphans(const OpenedManifests& manifests) {
   const uint64_t stay_bytes = parts_.pmem->RemoveOrphans(manifests.kept(), manifests.are_all());
   LogSegments& segments = parts_.store->logs->pmem()->segments();
   MutexLock lock(segments.mutex());
-  segments.ledger().AddTaken(static_cast<int64_t>(stay_bytes));
+  segments.mutable_accounts().AddTaken(static_cast<int64_t>(stay_bytes));
 }
 
 StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,

@@ -6,7 +6,7 @@
 #include "base/memory/memory.h"
 #include "store/placement/memory_plan.h"
 #include "tiers/segment/log_record.h"
-#include "tiers/space/log_quota.h"
+#include "tiers/space/space_accounts.h"
 
 namespace embank {
 namespace {
@@ -16,13 +16,22 @@ namespace {
 // created, but not changed for ever.
 int64_t SpareSegments(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                       uint64_t blob_bytes) {
-  LogQuota quota(ssd_bytes, segment_bytes);
-  quota.ReserveMetadata(ManifestsBytesMax(tables, ssd_bytes, segment_bytes, blob_bytes));
+  // A budget without a limit needs no reservation of memory.
+  MemoryBudget budget(0);
+  SpaceFigures figures;
+  SpaceAccounts accounts(SystemMemorySource(), &budget,
+                         {.ssd_bytes = ssd_bytes, .segment_bytes = segment_bytes}, &figures);
+  accounts.ReserveMetadata(ManifestsBytesMax(tables, ssd_bytes, segment_bytes, blob_bytes),
+                           /*must=*/true);
   for (uint32_t i = 0; i < tables.row_classes.size(); ++i) {
-    quota.AddClass(i, RecordBytesOf(tables.row_classes[i].slot_bytes));
-    quota.AddDirty(i, 1);
+    // A log that writes none of the rows needs no memory for its segments.
+    accounts
+        .AddClass(i, RecordBytesOf(tables.row_classes[i].slot_bytes), /*forgets=*/false,
+                  /*is_written=*/false)
+        .IgnoreError();
+    accounts.Reserve(i, 1, /*must=*/true);
   }
-  return quota.SpareSegments() - static_cast<int64_t>(tables.row_classes.size());
+  return accounts.SpareSegments() - static_cast<int64_t>(tables.row_classes.size());
 }
 
 }  // namespace
@@ -45,7 +54,7 @@ uint64_t LeastSsdBytes(const Manifest& tables, const StoreOptions& options,
     return segment_bytes.has_value() ? *segment_bytes : LogSizes(larger).segment_bytes;
   };
   larger.ssd_bytes = 1;
-  larger.ssd_bytes = LogQuota::kSegmentsMin * segment_bytes_now();
+  larger.ssd_bytes = SpaceAccounts::kSegmentsMin * segment_bytes_now();
   // More segments need larger manifests: a few rounds.
   while (true) {
     const int64_t spare = SpareSegments(tables, larger.ssd_bytes, segment_bytes_now(), blob_bytes);
@@ -58,7 +67,7 @@ uint64_t LeastSsdBytes(const Manifest& tables, const StoreOptions& options,
     const uint64_t enough = larger.ssd_bytes;
     const uint64_t aside = ManifestsBytesMax(tables, enough, segment, blob_bytes);
     larger.ssd_bytes -= std::max<uint64_t>((enough - aside) % segment, 1);
-    if (larger.ssd_bytes < LogQuota::kSegmentsMin * segment ||
+    if (larger.ssd_bytes < SpaceAccounts::kSegmentsMin * segment ||
         !HasSpaceForRows(tables, larger.ssd_bytes, segment_bytes_now(), blob_bytes)) {
       return enough;
     }

@@ -44,7 +44,7 @@ uint64_t RowAddressBytes(const StoreOptions& options) {
 
 RowLogOptions LogSizes(const StoreOptions& options) {
   constexpr uint64_t kSegmentBytesMin = uint64_t{1} << 20;
-  // Space is reserved and released by segments (tiers/space/log_quota.h).
+  // Space is reserved and released by segments (tiers/space/space_accounts.h).
   constexpr uint64_t kSegmentsOfBudgetMin = 64;
   RowLogOptions log;
   while (options.ssd_bytes != 0 && log.segment_bytes > kSegmentBytesMin &&

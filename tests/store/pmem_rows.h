@@ -81,7 +81,7 @@ class PmemTier : public testing::Test {
   uint64_t PmemTakenBytes() {
     const LogSegments& segments = world_->logs()->pmem()->segments();
     ReaderMutexLock lock(segments.mutex());
-    return segments.quota().taken_bytes();
+    return segments.accounts().taken_bytes();
   }
   uint64_t ssd_rows() { return table_->rows_in(Tier::kSsd); }
   uint64_t pmem_rows() { return table_->rows_in(Tier::kPmem); }

@@ -35,7 +35,7 @@ std::shared_ptr<LogSegment> CompactionCandidates::PickVictim(CompactionAim aim) 
                                                                          : BestToMove(aim);
   if (victim == nullptr && aim == CompactionAim::kSize) victim = SmallestToJoin();
   victim_ = victim.get();
-  if (aim == CompactionAim::kPace && victim != nullptr) segments_.ledger().NoteWork();
+  if (aim == CompactionAim::kPace && victim != nullptr) segments_.mutable_accounts().NoteWork();
   return victim;
 }
 
@@ -43,9 +43,9 @@ std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) 
   const bool for_pace = aim == CompactionAim::kPace;
   if (for_pace && pace() == 0) return nullptr;
   const bool for_later = aim == CompactionAim::kLaterSpace;
-  if (for_later && segments_.quota().SpareSegments() > 0) return nullptr;
+  if (for_later && segments_.accounts().SpareSegments() > 0) return nullptr;
   const bool for_size = aim == CompactionAim::kSize;
-  if (for_size && !segments_.pace().HasWaste(/*is_begun=*/true)) return nullptr;
+  if (for_size && !segments_.accounts().pace().HasWaste(/*is_begun=*/true)) return nullptr;
   const bool unkept_only = aim == CompactionAim::kSpace;
   std::shared_ptr<LogSegment> best;
   double best_score = 0;
@@ -121,7 +121,7 @@ std::shared_ptr<LogSegment> CompactionCandidates::OldestToLeave(CompactionAim ai
   for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
     if (segment == nullptr || !segment->finished || segment->passed_over) continue;
     if (segment->live_rows == 0) continue;
-    if (!demotes && !segments_.quota().Forgets(segment->header.row_class)) continue;
+    if (!demotes && !segments_.accounts().Forgets(segment->header.row_class)) continue;
     const uint64_t id = segment->header.segment_id;
     ++count;
     if (oldest == nullptr || id < oldest->header.segment_id) oldest = segment;

@@ -27,7 +27,7 @@ class CompactionCandidates {
   // or has few places for segments left.
   bool HasWaste() const {
     ReaderMutexLock lock(segments_.mutex());
-    return segments_.pace().HasWaste(/*is_begun=*/false) || segments_.HasFewPlaces();
+    return segments_.accounts().pace().HasWaste(/*is_begun=*/false) || segments_.HasFewPlaces();
   }
   // The rows to move for each CompactionPace::kChangedRows rows that change. Thread-safe; no lock.
   uint32_t pace() const { return segments_.figures().pace(); }

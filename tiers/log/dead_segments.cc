@@ -56,7 +56,7 @@ bool DeadSegments::RemoveOne() {
   segments_.mutex()->Lock();
   EMBANK_CHECK(removals_under_way_ > 0);
   --removals_under_way_;
-  if (status.ok()) segments_.ledger().AddTaken(-bytes);
+  if (status.ok()) segments_.mutable_accounts().AddTaken(-bytes);
   removed_.NotifyAll();
   return true;
 }

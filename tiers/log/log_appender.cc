@@ -105,12 +105,14 @@ Status LogAppender::MakeSlot(OpenSegment* open, const RowToLog& row) {
 // Compaction leaves reserved space to dirty rows, and keeps the space that it needs to free more.
 bool LogAppender::IsFull(LogStream stream) const {
   if (stream == LogStream::kUser) {
-    const LogQuota& quota = segments_.quota();
     // Without reservations compaction's segments are left to it here.
-    return options_.has_reservations ? !quota.HasSegment() : quota.SpareSegments() <= 0;
+    return options_.has_reservations ? !segments_.accounts().HasSegment(SegmentPurpose::kDirtyRows)
+                                     : segments_.accounts().SpareSegments() <= 0;
   }
   candidates_.AssertReaderHeld();
-  return !segments_.quota().HasSegmentForCompaction(candidates_.BringsSpace());
+  return !segments_.accounts().HasSegment(candidates_.BringsSpace()
+                                              ? SegmentPurpose::kCompactionThatFrees
+                                              : SegmentPurpose::kCompaction);
 }
 
 // False: look again; the lock was released meanwhile.
@@ -130,7 +132,7 @@ StatusOr<bool> LogAppender::BeginSegment(OpenSegment* open, const RowToLog& row)
   if (Status status = MakeFile(segment.get(), step_bytes); !status.ok()) {
     // Its bits were reserved for dirty rows.
     segment.reset();
-    segments_.ledger().RestoreBits();
+    segments_.mutable_accounts().RestoreBits();
     return status;
   }
   // The reservation of dirty rows shrinks before the segment takes the space, so that no thread
@@ -202,7 +204,7 @@ void LogAppender::NoteOpenSlots(const OpenSegment& open) {
   if (open.stream != LogStream::kUser) return;
   const LogSegment* const segment = open.segment.get();
   EMBANK_CHECK(segment == nullptr || segment->used_slots <= segment->geometry.slots);
-  segments_.ledger().SetOpenSlots(
+  segments_.mutable_accounts().SetOpenSlots(
       open.row_class, segment == nullptr ? 0 : segment->geometry.slots - segment->used_slots);
 }
 
@@ -263,7 +265,7 @@ Location LogAppender::Put(OpenSegment* open, const RowToLog& row) {
   segment.UseSlot(row.key, row.table);
   open->written_bytes += row.record_bytes;
   if (row.was_dirty && options_.has_reservations) {
-    segments_.ledger().UseReservation(row.row_class);
+    segments_.mutable_accounts().UseReservation(row.row_class);
   }
   NoteOpenSlots(*open);
   segments_.AddRecord(&segment, slot, row);

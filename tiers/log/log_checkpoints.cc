@@ -84,7 +84,7 @@ void LogCheckpoints::Thaw(bool is_kept) {
 void LogCheckpoints::ReleaseOlderThan(uint32_t oldest_kept) {
   {
     MutexLock lock(segments_.mutex());
-    if (segments_.SetOldestKept(oldest_kept)) segments_.ledger().EndInterval();
+    if (segments_.SetOldestKept(oldest_kept)) segments_.mutable_accounts().EndInterval();
     dead_.AssertHeld();
     dead_.Collect();
   }

@@ -47,11 +47,12 @@ Status LogRecovery::Adopt(const SegmentRows& rows, uint32_t checkpoint,
   if (!adopted.ok()) {
     // The file stays as it is.
     segments_.Take(segment->index);
-    segments_.ledger().AddTaken(-static_cast<int64_t>(segment->header.segment_bytes));
+    segments_.mutable_accounts().AddTaken(-static_cast<int64_t>(segment->header.segment_bytes));
     return adopted;
   }
   EMBANK_CHECK(segment->live_rows <= segment->used_slots);
-  segments_.ledger().AddLive(rows.header.row_class, static_cast<int64_t>(segment->LiveBytes()));
+  segments_.mutable_accounts().AddLive(rows.header.row_class,
+                                       static_cast<int64_t>(segment->LiveBytes()));
   if (segment->finished) {
     segments_.Finish(segment.get());
   } else {
@@ -159,8 +160,8 @@ Status LogRecovery::AdoptOwners(LogSegment* segment, const SegmentRows& rows, Al
   }
   {
     MutexLock lock(segments_.mutex());
-    EMBANK_ASSIGN_OR_RETURN(
-        segment->slots, segments_.ledger().memory().Owners(LogStream::kUser, segment->geometry));
+    EMBANK_ASSIGN_OR_RETURN(segment->slots, segments_.mutable_accounts().memory().Owners(
+                                                LogStream::kUser, segment->geometry));
   }
   EMBANK_CHECK(owners->keys.size() == owners->tables.size());
   EMBANK_CHECK(owners->keys.size() <= segment->geometry.slots);

@@ -14,13 +14,15 @@ namespace embank {
 
 LogSegments::LogSegments(MemorySource* source, MemoryBudget* budget, const RowLogOptions& options)
     : options_(options),
-      ledger_(source, budget, options.ssd_bytes, options.segment_bytes, options.follows_rows(),
-              &figures_),
+      accounts_(source, budget,
+                {.ssd_bytes = options.ssd_bytes,
+                 .segment_bytes = options.segment_bytes,
+                 .rows_bytes_max = options.rows_bytes_max,
+                 .all_forget = !options.has_reservations,
+                 .follows_rows = options.follows_rows()},
+                &figures_),
       next_segment_id_(options.first_segment_id) {
   EMBANK_CHECK(options.segments_max <= kSegmentsMax);
-  MutexLock lock(&mutex_);
-  if (options.rows_bytes_max != 0) ledger_.LimitRows(options.rows_bytes_max);
-  if (!options.has_reservations) ledger_.LimitRowsOfAllClasses();
 }
 
 // ---- all segments ----
@@ -45,7 +47,7 @@ uint64_t LogSegments::NextSegmentBytes(uint32_t row_class, uint32_t record_bytes
                                        uint64_t written_bytes) const {
   if (!options_.follows_rows()) return options_.segment_bytes;
   return SegmentBytesFor({options_.segment_bytes_min, options_.segment_bytes}, record_bytes,
-                         written_bytes, quota().ClassBytes(row_class));
+                         written_bytes, accounts_.ClassBytes(row_class));
 }
 
 bool LogSegments::HasFewPlaces() const {
@@ -71,9 +73,9 @@ Status LogSegments::Allocate(LogSegment* segment, LogStream stream, bool with_ow
       SegmentGeometry::Of(segment->header.record_bytes, segment->header.segment_bytes);
   EMBANK_CHECK(segment->geometry.slots > 0);
   if (with_owners) {
-    EMBANK_ASSIGN_OR_RETURN(segment->slots, ledger_.memory().Owners(stream, segment->geometry));
+    EMBANK_ASSIGN_OR_RETURN(segment->slots, accounts_.memory().Owners(stream, segment->geometry));
   }
-  EMBANK_ASSIGN_OR_RETURN(segment->bits, ledger_.memory().Bits(stream, segment->geometry));
+  EMBANK_ASSIGN_OR_RETURN(segment->bits, accounts_.memory().Bits(stream, segment->geometry));
   segment->name = SegmentName(segment->header.segment_id);
   segment->tier = options_.tier;
   return OkStatus();
@@ -93,7 +95,7 @@ void LogSegments::Put(std::shared_ptr<LogSegment> segment) {
   const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
   segments_[segment->index] = std::move(segment);
   ++taken_places_;
-  ledger_.AddTaken(bytes);
+  accounts_.AddTaken(bytes);
 }
 
 std::shared_ptr<LogSegment> LogSegments::Take(uint32_t index) {
@@ -130,7 +132,7 @@ void LogSegments::AddRecord(LogSegment* segment, uint32_t slot, const RowToLog& 
   }
   if (!row.lives) return;
   segment->SetLive(slot, true);
-  ledger_.AddLive(row.row_class, row.record_bytes);
+  accounts_.AddLive(row.row_class, row.record_bytes);
 }
 
 void LogSegments::MarkDead(Location location) {
@@ -148,11 +150,11 @@ void LogSegments::MarkDeadLocked(Location location) {
   if (freeze) segment.FreezeFor(frozen_checkpoint_);
   EMBANK_CHECK(segment.SetLive(segment.geometry.SlotAt(offset), false));
   const int64_t record_bytes = segment.header.record_bytes;
-  ledger_.AddLive(segment.header.row_class, -record_bytes);
+  accounts_.AddLive(segment.header.row_class, -record_bytes);
   if (!segment.finished) return;
   const bool was_last = segment.live_rows == 0;
   const auto taken_bytes = static_cast<int64_t>(segment.taken_bytes);
-  ledger_.AddFinished(was_last ? -taken_bytes : 0, -record_bytes);
+  accounts_.AddFinished(was_last ? -taken_bytes : 0, -record_bytes);
 }
 
 void LogSegments::Finish(LogSegment* segment) {
@@ -163,8 +165,8 @@ void LogSegments::Finish(LogSegment* segment) {
                              ? std::max(segment->taken_bytes, segment->LiveBytes())
                              : segment->header.segment_bytes;
   if (segment->live_rows == 0) return;
-  ledger_.AddFinished(static_cast<int64_t>(segment->taken_bytes),
-                      static_cast<int64_t>(segment->LiveBytes()));
+  accounts_.AddFinished(static_cast<int64_t>(segment->taken_bytes),
+                        static_cast<int64_t>(segment->LiveBytes()));
 }
 
 bool LogSegments::IsDead(const LogSegment& segment) const {

@@ -24,8 +24,8 @@
 #include "tiers/log/row_log_options.h"
 #include "tiers/segment/log_record.h"
 #include "tiers/segment/log_segment.h"
+#include "tiers/space/space_accounts.h"
 #include "tiers/space/space_figures.h"
-#include "tiers/space/space_ledger.h"
 
 namespace embank {
 
@@ -37,9 +37,8 @@ class LogSegments {
   // The log's lock.
   Mutex* mutex() const EMBANK_LOCK_RETURNED(mutex_) { return &mutex_; }
   const SpaceFigures& figures() const { return figures_; }
-  SpaceLedger& ledger() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ledger_; }
-  const LogQuota& quota() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return ledger_.quota(); }
-  const CompactionPace& pace() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return ledger_.pace(); }
+  const SpaceAccounts& accounts() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return accounts_; }
+  SpaceAccounts& mutable_accounts() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return accounts_; }
 
   // ---- all segments ----
 
@@ -125,7 +124,7 @@ class LogSegments {
   SpaceFigures figures_;
   // Declared before the parts that return memory to it. Segments take space until their files are
   // gone.
-  SpaceLedger ledger_ EMBANK_GUARDED_BY(mutex_);
+  SpaceAccounts accounts_ EMBANK_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LogSegment>> segments_ EMBANK_GUARDED_BY(mutex_);
   uint32_t taken_places_ EMBANK_GUARDED_BY(mutex_) = 0;
   uint64_t next_segment_id_ EMBANK_GUARDED_BY(mutex_);

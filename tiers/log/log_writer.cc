@@ -139,7 +139,7 @@ bool LogWriter::WriteFooter() {
   const std::shared_ptr<LogSegment> segment = footers_.back();
   EMBANK_CHECK(!segment->finished && !segment->without_footer);
   const SegmentGeometry& geometry = segment->geometry;
-  StatusOr<AlignedBuffer> footer = segments_.ledger().memory().Footer(geometry);
+  StatusOr<AlignedBuffer> footer = segments_.mutable_accounts().memory().Footer(geometry);
   if (!footer.ok()) return false;  // the next attempt may find memory
   footers_.pop_back();
   ++ends_under_way_;

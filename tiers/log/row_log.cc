@@ -33,7 +33,7 @@ StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, MemorySource
   EMBANK_CHECK(options.buffers >= 2 && options.read_bytes >= 2 * kBufferOverhangBytes);
   EMBANK_CHECK(options.read_lists > 0);
   EMBANK_CHECK(LocationIn(options.tier, 0).IsInLog());
-  constexpr uint64_t kSegmentsMin = LogQuota::kSegmentsMin;
+  constexpr uint64_t kSegmentsMin = SpaceAccounts::kSegmentsMin;
   if (options.ssd_bytes != 0 && options.ssd_bytes < kSegmentsMin * options.segment_bytes) {
     return InvalidArgumentError(StrCat("ssd_bytes: ", options.ssd_bytes, " bytes; at least ",
                                        kSegmentsMin * options.segment_bytes, " for ", kSegmentsMin,

@@ -8,7 +8,8 @@ namespace embank {
 Status SpaceReservations::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
   MutexLock lock(segments_.mutex());
   // A read-only log writes no segment.
-  return segments_.ledger().AddClass(row_class, record_bytes, forgets, !options_.read_only);
+  return segments_.mutable_accounts().AddClass(row_class, record_bytes, forgets,
+                                               !options_.read_only);
 }
 
 uint64_t SpaceReservations::Reserve(uint32_t row_class, uint64_t rows) {
@@ -20,19 +21,19 @@ uint64_t SpaceReservations::ReserveLocked(uint32_t row_class, uint64_t rows) {
   writer_.AssertHeld();
   uint64_t admitted = rows;
   while (writer_.failure().ok()) {
-    admitted = segments_.quota().Admits(row_class, rows);
+    admitted = segments_.accounts().Admits(row_class, rows);
     if (admitted == rows || !FreeMore()) break;
   }
   EMBANK_CHECK(admitted <= rows);
   // A log that has stopped makes no checkpoint: rows in memory may change.
   const bool must = !writer_.failure().ok();
-  return segments_.ledger().Reserve(row_class, must ? rows : admitted, must);
+  return segments_.mutable_accounts().Reserve(row_class, must ? rows : admitted, must);
 }
 
 void SpaceReservations::Release(uint32_t row_class, uint64_t rows) {
   if (rows == 0) return;
   MutexLock lock(segments_.mutex());
-  segments_.ledger().Release(row_class, rows);
+  segments_.mutable_accounts().Release(row_class, rows);
 }
 
 bool SpaceReservations::ReserveAndMarkDead(Location location) {
@@ -53,7 +54,7 @@ bool SpaceReservations::CanReserve(uint32_t row_class, uint32_t record_bytes, ui
   if (spare > 0 && needed < static_cast<uint64_t>(spare)) return true;
   MutexLock lock(segments_.mutex());
   writer_.AssertHeld();
-  while (writer_.failure().ok() && segments_.quota().Admits(row_class, rows) < rows) {
+  while (writer_.failure().ok() && segments_.accounts().Admits(row_class, rows) < rows) {
     if (!FreeMore()) return false;
   }
   return true;
@@ -62,20 +63,11 @@ bool SpaceReservations::CanReserve(uint32_t row_class, uint32_t record_bytes, ui
 bool SpaceReservations::ReserveMetadata(uint64_t bytes, bool must) {
   MutexLock lock(segments_.mutex());
   writer_.AssertHeld();
-  SpaceLedger& ledger = segments_.ledger();
-  const uint64_t before = ledger.quota().metadata_bytes();
-  ledger.ReserveMetadata(bytes);
-  bool fits = bytes <= before || ledger.quota().SpareSegments() >= 0;
-  while (!fits && !must) {
-    // Bytes that are not granted must be free while other threads look: FreeMore may release the
-    // lock.
-    ledger.ReserveMetadata(before);
-    if (!writer_.failure().ok() || !FreeMore()) break;
-    ledger.ReserveMetadata(bytes);
-    fits = ledger.quota().SpareSegments() >= 0;
+  while (!segments_.mutable_accounts().ReserveMetadata(bytes, must)) {
+    // FreeMore may release the lock.
+    if (!writer_.failure().ok() || !FreeMore()) return false;
   }
-  ledger.Publish();
-  return fits || must;
+  return true;
 }
 
 bool SpaceReservations::IsNearFull() const {
@@ -99,13 +91,13 @@ std::string SpaceReservations::RefusalReason() const {
   if (!writer_.failure().ok()) {
     return StrCat("the log takes no more rows: ", writer_.failure().ToString());
   }
-  const LogQuota& quota = segments_.quota();
-  if (quota.SpareSegments() > 0) {
+  const SpaceAccounts& accounts = segments_.accounts();
+  if (accounts.SpareSegments() > 0) {
     return "the disk, the machine's memory, the process's descriptors, or what dram_bytes leaves "
            "to the log is used up, as the log sink was told";
   }
   return StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
-                quota.taken_bytes(), " and ", quota.reserved_bytes(),
+                accounts.taken_bytes(), " and ", accounts.reserved_bytes(),
                 " are kept for the next checkpoint: nothing more can change until "
                 "embank_checkpoint, which gives back what only older ones have; where that ",
                 "is nothing, until rows are erased or ssd_bytes is larger");
@@ -113,9 +105,9 @@ std::string SpaceReservations::RefusalReason() const {
 
 LogSpace SpaceReservations::Report() const {
   ReaderMutexLock lock(segments_.mutex());
-  const LogQuota& quota = segments_.quota();
-  LogSpace space = {options_.ssd_bytes, quota.taken_bytes(), 0, quota.dirty_bytes(),
-                    quota.reserved_bytes()};
+  const SpaceAccounts& accounts = segments_.accounts();
+  LogSpace space = {options_.ssd_bytes, accounts.taken_bytes(), 0, accounts.dirty_bytes(),
+                    accounts.reserved_bytes()};
   for (const auto& segment : segments_.all()) {
     if (segment != nullptr) space.live_bytes += segment->LiveBytes();
   }

@@ -1,5 +1,5 @@
-// The figures of a log's accounts that any thread reads without the log's lock. The ledger
-// (space_ledger.h) writes them under that lock; a reader may see slightly older ones.
+// The figures of a log's accounts that any thread reads without the log's lock. SpaceAccounts
+// writes them under that lock; a reader may see slightly older ones.
 #ifndef EMBANK_TIERS_SPACE_SPACE_FIGURES_H_
 #define EMBANK_TIERS_SPACE_SPACE_FIGURES_H_
 
@@ -20,7 +20,7 @@ class SpaceFigures {
   // The bytes of dram_bytes that the log needs free.
   uint64_t slack_bytes() const { return slack_bytes_.load(std::memory_order_relaxed); }
 
-  // For the ledger alone.
+  // For SpaceAccounts alone.
   void set_spare_segments(int64_t segments) { Set(&spare_segments_, segments); }
   void set_bytes_to_forget(uint64_t bytes) { Set(&bytes_to_forget_, bytes); }
   void set_pace(uint32_t pace) { Set(&pace_, pace); }

@@ -1,5 +1,5 @@
 // The space of a log that is reserved for dirty rows, in segments.
-#include "tiers/space/log_quota.h"
+#include "tiers/space/space_accounts.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 #include "tiers/space/log_memory.h"
 #include "tiers/space/segment_size.h"
 
-namespace embank::test::log_quota_test {
+namespace embank::test::space_accounts_test {
 namespace {
 
 constexpr uint64_t kSegmentBytes = 48 * kBlockBytes;
@@ -30,101 +30,137 @@ uint64_t OffsetOf(Location location) {
   return location.units % (kSegmentBytesMax / kLocationUnitBytes) * kLocationUnitBytes;
 }
 
-class LogQuotaTest : public testing::Test {
+// Accounts whose memory has no limit.
+class Accounts {
+ public:
+  explicit Accounts(uint64_t ssd_bytes, uint64_t segment_bytes = kSegmentBytes)
+      : accounts_(&memory_, &budget_, {.ssd_bytes = ssd_bytes, .segment_bytes = segment_bytes},
+                  &figures_) {}
+  SpaceAccounts* operator->() { return &accounts_; }
+  void AddClass(uint32_t row_class, uint32_t record_bytes) {
+    const Status added = accounts_.AddClass(row_class, record_bytes, false, /*is_written=*/true);
+    ASSERT_TRUE(added.ok()) << added;
+  }
+  void AddDirty(uint32_t row_class, uint64_t rows) {
+    ASSERT_EQ(accounts_.Reserve(row_class, rows, /*must=*/false), rows);
+    ASSERT_EQ(figures_.spare_segments(), accounts_.SpareSegments());
+  }
+
+ private:
+  FailingMemory memory_;
+  MemoryBudget budget_{0};
+  SpaceFigures figures_;
+  SpaceAccounts accounts_;
+};
+
+class SpaceAccountsTest : public testing::Test {
  protected:
   // Twelve segments, one of which is compaction's.
-  LogQuota quota_{12 * kSegmentBytes + 100, kSegmentBytes};
+  Accounts accounts_{12 * kSegmentBytes + 100};
   const int64_t slots_ = SegmentGeometry::Of(kRecordBytes, kSegmentBytes).slots;
 };
 
-TEST_F(LogQuotaTest, AdmitsWhatItCanWriteAndNoMore) {
-  quota_.AddClass(1, kRecordBytes);
+TEST_F(SpaceAccountsTest, AdmitsWhatItCanWriteAndNoMore) {
+  accounts_.AddClass(1, kRecordBytes);
   // Two checkpoints' ends leave up to two slots out each.
   const auto all = static_cast<uint64_t>(11 * slots_ - 4);
-  EXPECT_EQ(quota_.Admits(1, 5), 5u);
-  EXPECT_EQ(quota_.Admits(1, 1u << 20), all);
-  quota_.AddDirty(1, static_cast<int64_t>(all));
-  EXPECT_EQ(quota_.Admits(1, 1), 0u);
-  EXPECT_EQ(quota_.SpareSegments(), 0);
-  EXPECT_EQ(quota_.dirty_bytes(), all * kRecordBytes);
-  EXPECT_EQ(quota_.reserved_bytes(), 11 * kSegmentBytes);
-  quota_.AddDirty(1, -1);
-  EXPECT_EQ(quota_.Admits(1, 9), 1u);
+  EXPECT_EQ(accounts_->Admits(1, 5), 5u);
+  EXPECT_EQ(accounts_->Admits(1, 1u << 20), all);
+  accounts_.AddDirty(1, all);
+  EXPECT_EQ(accounts_->Admits(1, 1), 0u);
+  EXPECT_EQ(accounts_->SpareSegments(), 0);
+  EXPECT_EQ(accounts_->dirty_bytes(), all * kRecordBytes);
+  EXPECT_EQ(accounts_->reserved_bytes(), 11 * kSegmentBytes);
+  accounts_->Release(1, 1);
+  EXPECT_EQ(accounts_->Admits(1, 9), 1u);
 }
 
-TEST_F(LogQuotaTest, WritingADirtyRowCostsNothing) {
-  quota_.AddClass(0, kRecordBytes);
-  quota_.AddClass(1, 64);
-  quota_.AddDirty(0, 3 * slots_);
-  quota_.AddDirty(1, 100);
-  const int64_t spare = quota_.SpareSegments();
+TEST_F(SpaceAccountsTest, WritingADirtyRowCostsNothing) {
+  accounts_.AddClass(0, kRecordBytes);
+  accounts_.AddClass(1, 64);
+  accounts_.AddDirty(0, static_cast<uint64_t>(3 * slots_));
+  accounts_.AddDirty(1, 100);
+  const int64_t spare = accounts_->SpareSegments();
   int64_t open = 0;
   for (int64_t written = 0; written < 3 * slots_ - 10; ++written) {
     if (open == 0) {
-      quota_.AddTaken(kSegmentBytes);
+      accounts_->AddTaken(kSegmentBytes);
       open = slots_;
     }
-    quota_.SetOpenSlots(0, static_cast<uint64_t>(--open));
-    quota_.AddDirty(0, -1);
-    ASSERT_EQ(quota_.SpareSegments(), spare) << written;
+    accounts_->UseReservation(0);
+    accounts_->SetOpenSlots(0, static_cast<uint64_t>(--open));
+    ASSERT_EQ(accounts_->SpareSegments(), spare) << written;
   }
   // The last of a class needs nothing any more, not even what may be left out.
-  quota_.AddDirty(0, -10);
-  EXPECT_GE(quota_.SpareSegments(), spare);
+  accounts_->Release(0, 10);
+  EXPECT_GE(accounts_->SpareSegments(), spare);
 }
 
-TEST_F(LogQuotaTest, ReservedAndTakenSpaceIsNobodys) {
-  quota_.AddClass(0, kRecordBytes);
-  quota_.ReserveMetadata(101);
-  EXPECT_EQ(quota_.SpareSegments(), 10);
-  quota_.AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
-  EXPECT_EQ(quota_.SpareSegments(), 0);
-  EXPECT_EQ(quota_.Admits(0, 7), 0u);
-  EXPECT_TRUE(quota_.HasSegment());
-  EXPECT_TRUE(quota_.HasSegmentForCompaction(true));
-  EXPECT_FALSE(quota_.HasSegmentForCompaction(false));
-  quota_.SetOpenSlots(0, static_cast<uint64_t>(slots_));
-  EXPECT_EQ(quota_.Admits(0, 1000), static_cast<uint64_t>(slots_ - 4));
+TEST_F(SpaceAccountsTest, ReservedAndTakenSpaceIsNobodys) {
+  accounts_.AddClass(0, kRecordBytes);
+  EXPECT_TRUE(accounts_->ReserveMetadata(101, /*must=*/false));
+  EXPECT_EQ(accounts_->SpareSegments(), 10);
+  accounts_->AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
+  EXPECT_EQ(accounts_->SpareSegments(), 0);
+  EXPECT_EQ(accounts_->Admits(0, 7), 0u);
+  EXPECT_TRUE(accounts_->HasSegment(SegmentPurpose::kDirtyRows));
+  EXPECT_TRUE(accounts_->HasSegment(SegmentPurpose::kCompactionThatFrees));
+  EXPECT_FALSE(accounts_->HasSegment(SegmentPurpose::kCompaction));
+  accounts_->SetOpenSlots(0, static_cast<uint64_t>(slots_));
+  EXPECT_EQ(accounts_->Admits(0, 1000), static_cast<uint64_t>(slots_ - 4));
   // More than there is: a store that was opened with less.
-  quota_.AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
-  EXPECT_LT(quota_.SpareSegments(), 0);
-  EXPECT_EQ(quota_.Admits(0, 1), 0u);
-  EXPECT_FALSE(quota_.HasSegment());
+  accounts_->AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
+  EXPECT_LT(accounts_->SpareSegments(), 0);
+  EXPECT_EQ(accounts_->Admits(0, 1), 0u);
+  EXPECT_FALSE(accounts_->HasSegment(SegmentPurpose::kDirtyRows));
 }
 
-TEST(LogQuotaWithoutLimit, AdmitsAll) {
-  LogQuota quota(0, kSegmentBytes);
-  quota.AddClass(3, kRecordBytes);
-  EXPECT_EQ(quota.Admits(3, 1u << 30), 1u << 30);
-  quota.AddDirty(3, 5);
-  EXPECT_EQ(quota.dirty_bytes(), 5 * kRecordBytes);
-  EXPECT_EQ(quota.reserved_bytes(), 0u);
+TEST_F(SpaceAccountsTest, MetadataTakesNoSpaceThatIsReserved) {
+  accounts_.AddClass(0, kRecordBytes);
+  accounts_.AddDirty(0, static_cast<uint64_t>(10 * slots_ - 4));
+  ASSERT_EQ(accounts_->SpareSegments(), 1);
+  const uint64_t reserved_bytes = accounts_->reserved_bytes();
+  EXPECT_FALSE(accounts_->ReserveMetadata(kSegmentBytes + 101, /*must=*/false));
+  EXPECT_EQ(accounts_->reserved_bytes(), reserved_bytes) << "nothing was changed";
+  EXPECT_TRUE(accounts_->ReserveMetadata(kSegmentBytes, /*must=*/false));
+  EXPECT_TRUE(accounts_->ReserveMetadata(2 * kSegmentBytes, /*must=*/true));
+  EXPECT_EQ(accounts_->SpareSegments(), -1);
+  EXPECT_TRUE(accounts_->ReserveMetadata(2 * kSegmentBytes - 1, /*must=*/false)) << "it is less";
+}
+
+TEST(SpaceAccountsWithoutLimit, AdmitsAll) {
+  Accounts accounts(0);
+  accounts.AddClass(3, kRecordBytes);
+  EXPECT_EQ(accounts->Admits(3, 1u << 30), 1u << 30);
+  accounts.AddDirty(3, 5);
+  EXPECT_EQ(accounts->dirty_bytes(), 5 * kRecordBytes);
+  EXPECT_EQ(accounts->reserved_bytes(), 0u);
 }
 
 // The first segments of a session are small. Each has objects of its own.
-TEST(LogQuotaWithoutLimit, ReservesMemoryForTheBitsOfSmallSegments) {
+TEST(SpaceAccountsWithoutLimit, ReservesMemoryForTheBitsOfSmallSegments) {
   constexpr SegmentLimits kLimits = {uint64_t{256} << 10, uint64_t{64} << 20};
   for (const uint32_t record_bytes : {96u, 2080u, 49'232u}) {
     for (uint64_t rows = 1; rows * record_bytes < uint64_t{1} << 30; rows += rows / 2 + 1) {
-      LogQuota quota(0, kLimits.most_bytes);
-      quota.AddClass(0, record_bytes);
-      quota.AddDirty(0, static_cast<int64_t>(rows));
+      Accounts accounts(0, kLimits.most_bytes);
+      accounts.AddClass(0, record_bytes);
+      accounts.AddDirty(0, rows);
       uint64_t bit_bytes = 0;
       for (uint64_t written = 0; written < rows;) {
         const auto geometry = SegmentGeometry::Of(
-            record_bytes,
-            SegmentBytesFor(kLimits, record_bytes, written * record_bytes, quota.ClassBytes(0)));
+            record_bytes, SegmentBytesFor(kLimits, record_bytes, written * record_bytes,
+                                          accounts->ClassBytes(0)));
         bit_bytes += LogMemory::BitBytes(geometry);
         written += geometry.slots;
       }
-      EXPECT_LE(bit_bytes, quota.needed_bit_bytes()) << rows << " of " << record_bytes;
+      EXPECT_LE(bit_bytes, accounts->needed_bit_bytes()) << rows << " of " << record_bytes;
     }
   }
 }
 
 // More streams than buffers: a buffer that is handed over before it is full leaves no slot out, and
 // the next one goes on in its block.
-TEST(RowLogQuota, ManyClassesTakeNoMoreThanTheirRecords) {
+TEST(RowLogSpace, ManyClassesTakeNoMoreThanTheirRecords) {
   constexpr uint32_t kClasses = 6;
   constexpr uint64_t kRows = 3000;
   SimulatedDisk disk;
@@ -188,4 +224,4 @@ TEST(RowLogQuota, ManyClassesTakeNoMoreThanTheirRecords) {
 }
 
 }  // namespace
-}  // namespace embank::test::log_quota_test
+}  // namespace embank::test::space_accounts_test
