@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "bench/exact_lru.h"
-#include "store/payload/heat_pace.h"
+#include "store/payload/topk_pace.h"
 #include "store/payload/topk_plan.h"
 #include "store/placement/heat_clock.h"
 #include "tests/support/algorithm1.h"
@@ -186,7 +186,7 @@ class EmbankPolicy final : public HotPolicy {
   }
 
   void Look() {
-    const HeatStep step = pace_.Look(std::exchange(figures_, {}));
+    const TopkStep step = pace_.Look(std::exchange(figures_, {}));
     if (step.epochs > 0) EndEpochs(step.epochs);
     early_epochs_ += step.epochs;
     if (step.flush) Flush();
@@ -204,7 +204,7 @@ class EmbankPolicy final : public HotPolicy {
   const HotShape shape_;
   HotFlags flags_;
   std::vector<RowHeader> headers_;
-  HeatPace pace_;
+  TopkPace pace_;
   HitFigures figures_{};
   uint64_t batches_ = 0;  // since the first flush
   uint64_t created_ = 0;

@@ -202,10 +202,11 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
   EMBANK_RETURN_IF_ERROR(MakeLogs(manifests));
   context_.logs = logs_.get();
   const uint64_t ssd_bytes = logs_->lowest().options().ssd_bytes;
-  EMBANK_ASSIGN_OR_RETURN(heat_.sketch,
-                          HeatSketch::Create(environment_.memory, &budget_,
-                                             HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
-                                                                  manifests.opened().heat.bytes)));
+  EMBANK_ASSIGN_OR_RETURN(
+      heat_.sketch,
+      HeatSketch::Create(environment_.memory, &budget_,
+                         HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
+                                              manifests.opened().heat.whole_sketch_bytes())));
   context_.heat_sketch = heat_.sketch.get();
   if (!options_.read_only) {
     if (logs_->pmem() != nullptr) {
@@ -251,8 +252,6 @@ void Store::MakeCatalog() {
 }
 
 void Store::MakeCheckpoints(const OpenedManifests& manifests) {
-  const uint64_t heat_bytes_max =
-      HeatRowsBytesMax(options_.dram_bytes, options_.ssd_bytes, heat_.sketch->bytes());
   const auto segment_bytes =
       environment_.log.has_value() ? std::optional(environment_.log->segment_bytes) : std::nullopt;
   checkpoints_.all =
@@ -260,7 +259,6 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
                                                     .files = environment_.files,
                                                     .memory = environment_.memory,
                                                     .wall_clock = environment_.wall_clock,
-                                                    .heat_rows_bytes_max = heat_bytes_max,
                                                     .compaction = compactions_.ssd.get(),
                                                     .demotion = compactions_.pmem.get(),
                                                     .catalog = catalog_.get(),

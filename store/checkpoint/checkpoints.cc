@@ -35,7 +35,7 @@ Status NoCheckpoint() { return NotFoundError("the store has no checkpoint yet");
 Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests)
     : parts_(parts),
       space_(*parts.store->options, parts.store->logs, parts.segment_bytes),
-      heat_(*parts.store, parts.heat_rows_bytes_max, parts.directory, &space_, parts.catalog),
+      heat_(*parts.store, parts.directory, &space_, parts.catalog),
       last_(manifests.opened()),
       rows_lost_before_(last_.rows_lost),
       facts_(FactsOf(manifests.opened())) {

@@ -40,9 +40,8 @@ struct CheckpointParts {
   FileSystem* files;
   MemorySource* memory;
   const WallClock* wall_clock;
-  uint64_t heat_rows_bytes_max;  // as SaveHeat
-  Compaction* compaction;        // nullptr: the store is read-only
-  Compaction* demotion;          // nullptr: the store is read-only, or has no PMem
+  Compaction* compaction;  // nullptr: the store is read-only
+  Compaction* demotion;    // nullptr: the store is read-only, or has no PMem
   Catalog* catalog;
   CheckpointDirectory* directory;
   PmemDirectory* pmem;  // nullptr: the store has no PMem

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,171 +12,102 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "base/threads/fence.h"
-#include "store/placement/page_rows.h"
+#include "store/index/key_index.h"
+#include "store/placement/heat_clock.h"
 #include "store/table/table.h"
+#include "store/table/table_directory.h"
 
 namespace embank {
 namespace {
 
-struct HeatOfRow {
-  uint32_t upper_hash;
-  uint32_t fingerprint;
-  uint32_t heat;  // 0: there is no row here
-};
-
-// The unit of the files: a block of a sketch, or rows. A block has its epoch where rows have
-// kNumber.
+// In a file a block has its number in place of its epoch. Five rows in place of a block are no
+// longer written, but read.
 struct HeatRows {
+  struct Row {
+    uint32_t upper_hash;
+    uint32_t fingerprint;
+    uint32_t heat;  // 0: there is no row here
+  };
   static constexpr uint32_t kNumber = 0xFFFFFFFF;
-  static constexpr size_t kRows = 5;
 
   uint32_t number;
-  std::array<HeatOfRow, kRows> rows;
+  std::array<Row, 5> rows;
 };
 static_assert(sizeof(HeatRows) == sizeof(HeatBlock));
 static_assert(HeatSketch::kBytesMax / sizeof(HeatBlock) < HeatRows::kNumber);
 
 constexpr uint64_t kFileGrainBytes = 4096;  // so that it can be copied without the page cache
 constexpr size_t kChunkBlocks = (size_t{1} << 20) / sizeof(HeatBlock);
-// So much is copied under one hold of a lock.
+// So much is collected under one hold of a lock: 1,200 of the smallest rows.
 constexpr uint64_t kBlocksAtOnce = 64;
-
-// The rows in memory that were looked up since their heat was written, in the order of memory.
-class HeatsInMemory {
- public:
-  HeatsInMemory(const StoreContext& store, uint64_t now) : store_(store), now_(now) {}
-
-  // Calls visit(row) for each row, until it returns false. Rows that travel meanwhile may be
-  // missing, or be there twice; a free slot may look like a row.
-  template <typename Visit>
-  void Walk(Visit visit) {
-    const uint32_t pages = store_.tier->pages_begun();
-    for (uint32_t page = 0; page < pages; ++page) {
-      uint32_t slots = 1;
-      for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
-        slots = Collect(page, first);
-        for (const HeatOfRow& row : std::span(rows_).first(count_)) {
-          if (!visit(row)) return;
-        }
-      }
-    }
-  }
-
- private:
-  // Reads a part of a page; returns its number of slots.
-  uint32_t Collect(uint32_t page, uint32_t first_slot) {
-    count_ = 0;
-    return ForEachSlot(*store_.tier, *store_.tables, page, first_slot, [&](const SeenSlot& seen) {
-      if ((seen.mark.usage & kGainedFlag) == 0) return;
-      if (seen.location.HasDevicePayload() && Seeded(SeededBug::kPayloadHeatNotSaved)) return;
-      const Key key = LoadKey(seen.header);
-      AcquireFence();
-      const RowMark mark = LoadMark(seen.header);
-      const uint32_t heat = HeatOf(mark.usage, static_cast<HeatEpoch>(now_));
-      if ((mark.usage & kGainedFlag) == 0 || heat == 0) return;
-      // The row may have changed meanwhile, but it is the same row.
-      const TableId owner = seen.table->id();
-      if (TableOf(mark.identity) != owner) return;
-      if (TableOf(LoadIdentity(seen.header)) != owner || LoadKey(seen.header) != key) return;
-      const KeyHash hash = seen.table->HashOf(key);
-      rows_[count_++] = {static_cast<uint32_t>(hash >> 32), HeatBlock::FingerprintOf(hash), heat};
-    });
-  }
-
-  const StoreContext& store_;
-  const uint64_t now_;
-  std::array<HeatOfRow, kSlotsAtOnce> rows_;
-  size_t count_ = 0;
-};
 
 class HeatWriter {
  public:
   HeatWriter(Directory* directory, const std::string& name, const StoreContext& store,
-             uint64_t rows_bytes_max)
+             uint64_t sketch_bytes)
       : directory_(directory),
         name_(name),
         store_(store),
-        rows_bytes_max_(rows_bytes_max),
+        blocks_(sketch_bytes / sizeof(HeatBlock)),
         now_(store.heat_clock->epochs()) {
+    EMBANK_CHECK(HeatSketch::IsSize(sketch_bytes));
     chunk_.reserve(kChunkBlocks);
   }
 
   StatusOr<HeatFile> Run() {
-    EMBANK_RETURN_IF_ERROR(AddRows());
-    EMBANK_RETURN_IF_ERROR(AddSketch());
-    if (file_ == nullptr && chunk_.empty()) return HeatFile{};
-    while (chunk_.size() * sizeof(HeatBlock) % kFileGrainBytes != 0) chunk_.push_back({});
-    EMBANK_RETURN_IF_ERROR(Flush());
-    EMBANK_CHECK(bytes_ > 0 && bytes_ % kFileGrainBytes == 0);
-    EMBANK_RETURN_IF_ERROR(file_->Sync());
-    return HeatFile{.bytes = bytes_, .sketch_bytes = store_.heat_sketch->bytes(), .crc = crc_};
-  }
-
-  bool made() const { return file_ != nullptr; }
-
- private:
-  uint64_t rows_max() const { return rows_bytes_max_ / sizeof(HeatRows) * HeatRows::kRows; }
-
-  Status AddRows() {
-    const uint32_t least = LeastHeat();
-    uint64_t left = rows_max();
-    HeatRows rows = {.number = HeatRows::kNumber, .rows = {}};
-    size_t count = 0;
-    Status status;
-    HeatsInMemory(store_, now_).Walk([&](const HeatOfRow& row) {
-      if (row.heat < least) return true;
-      rows.rows[count++] = row;
-      if (count == HeatRows::kRows) {
-        status = Add(std::bit_cast<HeatBlock>(rows));
-        rows.rows = {};
-        count = 0;
-      }
-      return status.ok() && --left > 0;
-    });
-    EMBANK_RETURN_IF_ERROR(status);
-    return count > 0 ? Add(std::bit_cast<HeatBlock>(rows)) : status;
-  }
-
-  // A power of two with space for all rows that have this heat.
-  uint32_t LeastHeat() const {
-    uint64_t slots = 0;
-    const uint32_t pages = store_.tier->pages_begun();
-    for (uint32_t page = 0; page < pages; ++page) {
-      std::optional<EpochTable::Guard> reader;
-      slots += store_.tier->SlotsOf(page, &reader).slots;
-    }
-    if (slots <= rows_max()) return 1;
-    std::array<uint64_t, kHeatBits + 1> rows = {};  // by bits of their heat
-    HeatsInMemory(store_, now_).Walk([&](const HeatOfRow& row) {
-      ++rows[std::bit_width(row.heat)];
-      return true;
-    });
-    uint32_t bits = kHeatBits;
-    uint64_t sum = rows[bits];
-    while (bits > 1 && sum + rows[bits - 1] <= rows_max()) sum += rows[--bits];
-    return 1u << (bits - 1);
-  }
-
-  Status AddSketch() {
-    const HeatSketch& sketch = *store_.heat_sketch;
-    const uint64_t shard_blocks = sketch.blocks() / KeyIndex::kShardCount;
-    std::array<HeatBlock, kBlocksAtOnce> copy;
-    for (uint64_t first = 0; first < sketch.blocks();) {
+    const uint64_t shard_blocks = blocks_ / KeyIndex::kShardCount;
+    std::array<HeatBlock, kBlocksAtOnce> collected;
+    for (uint64_t first = 0; first < blocks_;) {
       const uint64_t shard_left = shard_blocks - first % shard_blocks;
-      const std::span blocks = std::span(copy).first(std::min(kBlocksAtOnce, shard_left));
-      {
-        KeyIndex::Shard* const shard =
-            store_.index->shard(static_cast<uint32_t>(first / shard_blocks));
-        ReaderMutexLock lock(&shard->mutex);
-        sketch.Copy(first, now_, blocks);
-      }
+      const std::span blocks = std::span(collected).first(std::min(kBlocksAtOnce, shard_left));
+      Collect(first, blocks);
       for (HeatBlock& block : blocks) {
         block.epoch = static_cast<uint32_t>(first++);
         if (!block.IsEmpty()) EMBANK_RETURN_IF_ERROR(Add(block));
       }
     }
-    return OkStatus();
+    if (file_ == nullptr && chunk_.empty()) return HeatFile{};
+    while (chunk_.size() * sizeof(HeatBlock) % kFileGrainBytes != 0) chunk_.push_back({});
+    EMBANK_RETURN_IF_ERROR(Flush());
+    EMBANK_CHECK(bytes_ > 0 && bytes_ % kFileGrainBytes == 0);
+    EMBANK_RETURN_IF_ERROR(file_->Sync());
+    return HeatFile{.bytes = bytes_, .sketch_bytes = blocks_ * sizeof(HeatBlock), .crc = crc_};
+  }
+
+  bool made() const { return file_ != nullptr; }
+
+ private:
+  // Collects blocks of one shard, from `first` on. Under its lock no row travels, so that each is
+  // in memory or in the sketch.
+  void Collect(uint64_t first, std::span<HeatBlock> blocks) {
+    const KeyHash first_hash = HeatSketch::FirstHashOf(first, blocks_);
+    const KeyHash last_hash = HeatSketch::FirstHashOf(first + blocks.size(), blocks_) - 1;
+    KeyIndex::Shard* const shard = store_.index->shard(KeyIndex::ShardOf(first_hash));
+    ReaderMutexLock lock(&shard->mutex);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      blocks[i] = store_.heat_sketch->BlockIn(blocks_, first + i, now_);
+    }
+    rows_.clear();
+    store_.index->VisitHashes(shard, first_hash, last_hash, [&](Location location) {
+      if (location.IsInLog()) return;
+      if (location.HasDevicePayload() && Seeded(SeededBug::kPayloadHeatNotSaved)) return;
+      const auto* const header = reinterpret_cast<const RowHeader*>(store_.tier->Row(location));
+      __builtin_prefetch(header);
+      rows_.push_back(header);
+    });
+    for (const RowHeader* const row : rows_) AddRow(*row, first, blocks);
+  }
+
+  void AddRow(const RowHeader& row, uint64_t first, std::span<HeatBlock> blocks) const {
+    const RowMark mark = LoadMark(&row);
+    const uint32_t heat = HeatOf(mark.usage, static_cast<HeatEpoch>(now_));
+    if ((mark.usage & kGainedFlag) == 0 || heat == 0) return;
+    const Table* const table = store_.tables->Get(TableOf(mark.identity));
+    EMBANK_CHECK(table != nullptr);
+    const KeyHash hash = table->HashOf(LoadKey(&row));
+    const uint64_t block = HeatSketch::BlockOf(hash, blocks_) - first;
+    EMBANK_CHECK(block < blocks.size());
+    blocks[block].Put(HeatBlock::FingerprintOf(hash), heat);
   }
 
   Status Add(const HeatBlock& block) {
@@ -203,9 +133,10 @@ class HeatWriter {
   Directory* const directory_;
   const std::string& name_;
   const StoreContext& store_;
-  const uint64_t rows_bytes_max_;
+  const uint64_t blocks_;
   const uint64_t now_;
   std::unique_ptr<File> file_;
+  std::vector<const RowHeader*> rows_;
   std::vector<HeatBlock> chunk_;
   uint64_t bytes_ = 0;
   uint32_t crc_ = 0;
@@ -220,28 +151,18 @@ bool IsSize(const HeatFile& file) {
          file.bytes <= file.sketch_bytes + HeatSketch::kBytesMax;
 }
 
-void VisitOne(const HeatFile& file, const HeatBlock& block, VisitHeatOfRow add,
-              VisitHeatBlock add_block) {
-  if (block.epoch < file.sketch_bytes / sizeof(HeatBlock)) add_block(block.epoch, block);
+void AddTo(HeatSketch* sketch, const HeatFile& file, const HeatBlock& block) {
+  const uint64_t blocks = file.sketch_bytes / sizeof(HeatBlock);
+  if (block.epoch < blocks) sketch->Add(blocks, block.epoch, block);
   if (block.epoch != HeatRows::kNumber) return;
-  for (const HeatOfRow& row : std::bit_cast<HeatRows>(block).rows) {
+  for (const HeatRows::Row& row : std::bit_cast<HeatRows>(block).rows) {
     const KeyHash hash = KeyHash{row.upper_hash} << 32 | row.fingerprint;
-    if (row.heat > 0) add(hash, std::min(row.heat, kHeatMax));
+    if (row.heat > 0) sketch->Put(hash, std::min(row.heat, kHeatMax), 0);
   }
 }
 
-}  // namespace
-
-StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name,
-                            const StoreContext& store, uint64_t rows_bytes_max) {
-  HeatWriter writer(directory, name, store, rows_bytes_max);
-  StatusOr<HeatFile> saved = writer.Run();
-  if (!saved.ok() && writer.made()) directory->Remove(name).IgnoreError();
-  return saved;
-}
-
 Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
-                VisitHeatOfRow add, VisitHeatBlock add_block) {
+                HeatSketch* sketch) {
   const std::string path = directory->PathOf(name);
   if (!IsSize(file)) return Damaged(path, "no such file is so long");
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> source,
@@ -258,18 +179,26 @@ Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& f
     EMBANK_RETURN_IF_ERROR(
         source->Read(first * sizeof(HeatBlock), std::as_writable_bytes(std::span(chunk))));
     crc = ExtendCrc32c(crc, std::as_bytes(std::span(chunk)));
-    for (const HeatBlock& block : chunk) VisitOne(file, block, add, add_block);
+    if (sketch == nullptr) continue;
+    for (const HeatBlock& block : chunk) AddTo(sketch, file, block);
   }
   return crc == file.crc ? OkStatus() : Damaged(path, "the heat of rows is damaged");
 }
 
+}  // namespace
+
+StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name,
+                            const StoreContext& store, uint64_t sketch_bytes) {
+  HeatWriter writer(directory, name, store, sketch_bytes);
+  StatusOr<HeatFile> saved = writer.Run();
+  if (!saved.ok() && writer.made()) directory->Remove(name).IgnoreError();
+  return saved;
+}
+
 Status LoadHeat(Directory* directory, const std::string& name, const HeatFile& file,
                 HeatSketch* sketch) {
-  const uint64_t blocks = file.sketch_bytes / sizeof(HeatBlock);
-  Status read = ReadHeat(
-      directory, name, file, [&](KeyHash hash, uint32_t heat) { sketch->Put(hash, heat, 0); },
-      [&](uint64_t number, const HeatBlock& block) { sketch->Add(blocks, number, block); });
-  if (!read.ok()) sketch->Clear();
+  Status read = ReadHeat(directory, name, file, sketch);
+  if (!read.ok() && sketch != nullptr) sketch->Clear();
   return read;
 }
 

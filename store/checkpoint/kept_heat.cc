@@ -5,14 +5,18 @@
 #include "base/check.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
+#include "store/placement/memory_plan.h"
+#include "store/table/store_rows.h"
 
 namespace embank {
 
 void KeptHeat::Save(Manifest* manifest) {
   EMBANK_CHECK(manifest->heat.bytes == 0);
-  directory_->NoteHeat(manifest->checkpoint, store_.heat_sketch->bytes() + rows_bytes_max_);
-  if (Reserve(/*must=*/false)) Write(manifest);
-  EMBANK_CHECK(manifest->heat.bytes <= store_.heat_sketch->bytes() + rows_bytes_max_);
+  const uint64_t sketch_bytes =
+      KeptHeatBytes(*store_.options, store_.heat_sketch->bytes(), store_.store_rows->count());
+  directory_->NoteHeat(manifest->checkpoint, sketch_bytes);
+  if (Reserve(/*must=*/false)) Write(sketch_bytes, manifest);
+  EMBANK_CHECK(manifest->heat.bytes <= sketch_bytes);
   directory_->NoteHeat(manifest->checkpoint, manifest->heat.bytes);
   Reserve(/*must=*/true);
 }
@@ -31,9 +35,9 @@ bool KeptHeat::Reserve(bool must) {
   return space_->ReserveForHeat(DescribeTables(*catalog_), directory_->HeatBytes(), must);
 }
 
-void KeptHeat::Write(Manifest* manifest) {
+void KeptHeat::Write(uint64_t sketch_bytes, Manifest* manifest) {
   const StatusOr<HeatFile> saved =
-      SaveHeat(directory_->files(), HeatName(manifest->checkpoint), store_, rows_bytes_max_);
+      SaveHeat(directory_->files(), HeatName(manifest->checkpoint), store_, sketch_bytes);
   if (saved.ok()) {
     manifest->heat = *saved;
     return;

@@ -16,14 +16,10 @@ namespace embank {
 // space, or cannot be written, it is left out.
 class KeptHeat {
  public:
-  // All of them outlive it. `rows_bytes_max`: as SaveHeat.
-  KeptHeat(const StoreContext& store, uint64_t rows_bytes_max, CheckpointDirectory* directory,
-           CheckpointSpace* space, const Catalog* catalog)
-      : store_(store),
-        rows_bytes_max_(rows_bytes_max),
-        directory_(directory),
-        space_(space),
-        catalog_(catalog) {}
+  // All of them outlive it.
+  KeptHeat(const StoreContext& store, CheckpointDirectory* directory, CheckpointSpace* space,
+           const Catalog* catalog)
+      : store_(store), directory_(directory), space_(space), catalog_(catalog) {}
   KeptHeat(const KeptHeat&) = delete;
   KeptHeat& operator=(const KeptHeat&) = delete;
 
@@ -36,10 +32,9 @@ class KeptHeat {
 
  private:
   bool Reserve(bool must);
-  void Write(Manifest* manifest);
+  void Write(uint64_t sketch_bytes, Manifest* manifest);
 
   const StoreContext& store_;
-  const uint64_t rows_bytes_max_;
   CheckpointDirectory* const directory_;
   CheckpointSpace* const space_;
   const Catalog* const catalog_;

@@ -3,6 +3,7 @@
 #ifndef EMBANK_STORE_CHECKPOINT_MANIFEST_H_
 #define EMBANK_STORE_CHECKPOINT_MANIFEST_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,6 +36,10 @@ struct HeatFile {
   uint64_t bytes = 0;         // 0: there is none
   uint64_t sketch_bytes = 0;  // of the sketch
   uint32_t crc = 0;           // of all its bytes
+
+  // The size of a sketch that takes all heat of the file. A file that has rows in place of blocks
+  // may be longer than its sketch.
+  uint64_t whole_sketch_bytes() const { return std::max(bytes, sketch_bytes); }
 };
 
 // A directory of segments, other than the store's own.

@@ -506,8 +506,7 @@ Status VerifyPmem(FileSystem* files, const CheckpointDirectory& directory,
 Status VerifyHeat(Directory* directory, const Manifest& manifest, VerifyReport* report) {
   if (manifest.heat.bytes == 0) return OkStatus();
   const std::string name = HeatName(manifest.checkpoint);
-  Status read = ReadHeat(
-      directory, name, manifest.heat, [](KeyHash, uint32_t) {}, [](uint64_t, const HeatBlock&) {});
+  Status read = LoadHeat(directory, name, manifest.heat, /*sketch=*/nullptr);
   if (read.ok()) report->read_bytes += manifest.heat.bytes;
   if (!IsOfTheFile(read)) return read;
   AddDamage({.file = name, .part = DamagedPart::kHeat, .what = std::string(read.message())},

@@ -60,7 +60,7 @@ void TopkFlush::Look(Table* table) {
     const HitFigures before = std::exchange(looked_at_, {positions, hits});
     EMBANK_CHECK(positions >= before.lookups && hits >= before.hits);
     const uint64_t lookups = positions - before.lookups;
-    HeatStep step = {.flush = true};
+    TopkStep step = {.flush = true};
     if (std::exchange(is_warm_, true)) {
       step = pace_.Look({lookups, std::min(hits - before.hits, lookups)});
     }

@@ -1,7 +1,7 @@
 // The top-k flush: chooses the HBM rows anew while batches go on. PICASSO (Zhang et al., ICDE
 // 2022), section III-D, algorithm 1: after a warm-up, and then every flush_iters iterations, the
 // hottest rows by count become those in device memory. Here a row that leaves is written back, and
-// counts age (docs/arithmetic.md, heat). After the warm-up, the pace (store/payload/heat_pace.h)
+// counts age (docs/arithmetic.md, heat). After the warm-up, the pace (store/payload/topk_pace.h)
 // says when a flush is due.
 #ifndef EMBANK_STORE_PAYLOAD_TOPK_FLUSH_H_
 #define EMBANK_STORE_PAYLOAD_TOPK_FLUSH_H_
@@ -15,9 +15,9 @@
 #include "base/threads/executor.h"
 #include "base/threads/mutex.h"
 #include "base/types.h"
-#include "store/payload/heat_pace.h"
 #include "store/payload/payload_mover.h"
 #include "store/payload/payload_rows.h"
+#include "store/payload/topk_pace.h"
 #include "store/payload/unique_hits.h"
 #include "store/placement/heat_clock.h"
 #include "store/table/table.h"
@@ -98,7 +98,7 @@ class TopkFlush {
   std::atomic<bool> fits_all_{false};
   Mutex pace_mutex_;  // taken before locks of shards
   bool is_warm_ EMBANK_GUARDED_BY(pace_mutex_) = false;
-  HeatPace pace_ EMBANK_GUARDED_BY(pace_mutex_);
+  TopkPace pace_ EMBANK_GUARDED_BY(pace_mutex_);
   HitFigures looked_at_ EMBANK_GUARDED_BY(pace_mutex_){};  // all until the last look
   mutable Mutex mutex_;  // one flush at a time; taken before the payload gate
   PayloadMover mover_ EMBANK_GUARDED_BY(mutex_);

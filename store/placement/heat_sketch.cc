@@ -117,19 +117,33 @@ uint32_t HeatSketch::Take(KeyHash hash, uint64_t now) {
   return heat;
 }
 
-void HeatSketch::Copy(uint64_t first, uint64_t now, std::span<HeatBlock> into) const {
-  EMBANK_CHECK(first <= blocks_ && into.size() <= blocks_ - first);
-  std::copy_n(table_.begin() + static_cast<ptrdiff_t>(first), into.size(), into.begin());
-  for (HeatBlock& block : into) block.AgeTo(static_cast<uint32_t>(now));
-}
-
-void HeatSketch::Add(uint64_t their_blocks, uint64_t number, const HeatBlock& block) {
+template <typename Visit>
+void HeatSketch::ForEachIn(uint64_t their_blocks, uint64_t number, Visit visit) const {
   EMBANK_CHECK(number < their_blocks);
   const uint64_t last = BlockOf(FirstHashOf(number + 1, their_blocks) - 1);
   EMBANK_CHECK(last < blocks_);
   for (uint64_t own = BlockOf(FirstHashOf(number, their_blocks)); own <= last; ++own) {
-    table_[own].Merge(block);
+    visit(table_[own]);
   }
+}
+
+HeatBlock HeatSketch::BlockIn(uint64_t their_blocks, uint64_t number, uint64_t now) const {
+  HeatBlock block = {.epoch = static_cast<uint32_t>(now), .entries = {}, .fingerprints = {}};
+  ForEachIn(their_blocks, number, [&](const HeatBlock& own) {
+    HeatBlock aged = own;
+    aged.AgeTo(block.epoch);
+    // The common case, blocks of one size, is a copy.
+    if (their_blocks == blocks_) {
+      block = aged;
+    } else {
+      block.Merge(aged);
+    }
+  });
+  return block;
+}
+
+void HeatSketch::Add(uint64_t their_blocks, uint64_t number, const HeatBlock& block) {
+  ForEachIn(their_blocks, number, [&](HeatBlock& own) { own.Merge(block); });
 }
 
 void HeatSketch::Clear() { std::fill(table_.begin(), table_.end(), HeatBlock{}); }

@@ -86,8 +86,14 @@ class HeatSketch {
 
   uint64_t blocks() const { return blocks_; }
   uint64_t BlockOf(KeyHash hash) const { return BlockOf(hash, blocks_); }
-  // Copies blocks from `first` on, as of epoch `now`. Shared.
-  void Copy(uint64_t first, uint64_t now, std::span<HeatBlock> into) const;
+  static uint64_t BlockOf(KeyHash hash, uint64_t blocks) { return (hash >> 32) * blocks >> 32; }
+  // The first hash of a block of so many; 0 after the last.
+  static KeyHash FirstHashOf(uint64_t block, uint64_t blocks) {
+    return ((block << 32) + blocks - 1) / blocks << 32;
+  }
+  // Returns a block of a sketch with so many blocks, maybe another number than this one's, as of
+  // epoch `now`: it has the entries that belong there, or may. Shared, for the shard of its hashes.
+  HeatBlock BlockIn(uint64_t their_blocks, uint64_t number, uint64_t now) const;
   // Adds a block of a sketch with so many blocks, maybe another number than this one's: it becomes
   // part of one block, or of several. No other thread uses the sketch.
   void Add(uint64_t their_blocks, uint64_t number, const HeatBlock& block);
@@ -96,11 +102,10 @@ class HeatSketch {
 
  private:
   HeatSketch(AlignedBuffer memory, uint64_t bytes);
-  static uint64_t BlockOf(KeyHash hash, uint64_t blocks) { return (hash >> 32) * blocks >> 32; }
-  // The first hash of a block; 0 behind the last.
-  static KeyHash FirstHashOf(uint64_t block, uint64_t blocks) {
-    return ((block << 32) + blocks - 1) / blocks << 32;
-  }
+
+  // Calls visit(block) for each of this sketch's blocks with hashes of a block of theirs.
+  template <typename Visit>
+  void ForEachIn(uint64_t their_blocks, uint64_t number, Visit visit) const;
 
   const AlignedBuffer memory_;
   const uint64_t blocks_;

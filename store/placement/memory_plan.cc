@@ -21,14 +21,18 @@ uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t 
   if (dram_bytes != 0 || !HeatSketch::IsSize(saved_bytes)) {
     return HeatSketchBytes(dram_bytes, ssd_bytes);
   }
-  // Five rows, or a block of twelve, are in 64 bytes of the file.
   return std::min(saved_bytes, HeatSketchBytes(PhysicalMemoryBytes(), ssd_bytes));
 }
 
-uint64_t HeatRowsBytesMax(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t sketch_bytes) {
-  if (dram_bytes != 0) return sketch_bytes;
-  if (ssd_bytes == 0) return HeatSketch::kBytesMax;
-  return HeatSketchBytes(HeatSketch::kBytesMax, ssd_bytes);
+uint64_t KeptHeatBytes(const StoreOptions& options, uint64_t sketch_bytes, uint64_t rows) {
+  if (options.dram_bytes != 0) return sketch_bytes;
+  constexpr uint64_t kRowsOfBlock = 5;
+  const uint64_t most = options.ssd_bytes == 0
+                            ? HeatSketch::kBytesMax
+                            : HeatSketchBytes(HeatSketch::kBytesMax, options.ssd_bytes);
+  const uint64_t bytes = (rows / kRowsOfBlock + 1) * sizeof(HeatBlock);
+  return std::clamp(RoundUp(bytes, HeatSketch::kGrainBytes), sketch_bytes,
+                    std::max(most, sketch_bytes));
 }
 
 uint64_t RowAddressBytes(const StoreOptions& options) {

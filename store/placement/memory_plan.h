@@ -43,17 +43,18 @@ constexpr uint64_t PinBytes(uint64_t dram_bytes) { return dram_bytes / 4; }
 
 // The size of a heat sketch (store/placement/heat_sketch.h). A row and the index of the rows below
 // it take 512 bytes; 16 of them, a 32nd, hold an entry for each row that leaves memory and returns.
-// The files that keep the sketch are twice as long, so that it has at most a 256th of ssd_bytes. 0:
-// no limit.
+// Files keep the sketch, so that it has at most a 256th of ssd_bytes. 0: no limit.
 uint64_t HeatSketchBytes(uint64_t dram_bytes, uint64_t ssd_bytes);
 
-// The size of the sketch of a store with a path, whose checkpoint has `saved_bytes` of heat.
+// The size of the sketch of a store with a path, whose checkpoint has heat for a sketch of
+// `saved_bytes`.
 // Without a limit of memory rows do not leave; but all of them begin in the log, with saved heat.
 uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t saved_bytes);
 
-// The most bytes of a checkpoint's list of the heat of rows in memory: as many rows as the sketch
-// has blocks for. Without a limit of memory there is hardly a sketch.
-uint64_t HeatRowsBytesMax(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t sketch_bytes);
+// The size of the sketch that a checkpoint keeps, of a store with so many rows and with a sketch of
+// `sketch_bytes`: the same. Without a limit of memory there is hardly a sketch, and all rows may be
+// in memory: five rows have a block of twelve, so that one in a thousand finds it full.
+uint64_t KeptHeatBytes(const StoreOptions& options, uint64_t sketch_bytes, uint64_t rows);
 
 // Addresses to reserve for the rows of a store.
 uint64_t RowAddressBytes(const StoreOptions& options);

@@ -189,9 +189,7 @@ TEST_F(HeatSketchTest, CopiedBlocksMakeASketchOfAnySize) {
   uint64_t now = 0;
   Fill(sketch.get(), &oracle, &now, &HashOf);
   std::vector<HeatBlock> copy(sketch->blocks());
-  for (size_t i = 0; i < copy.size(); i += 32) {
-    sketch->Copy(i, now, std::span(copy).subspan(i, 32));
-  }
+  for (size_t i = 0; i < copy.size(); ++i) copy[i] = sketch->BlockIn(copy.size(), i, now);
   for (const uint64_t grains : {1, 3, 4, 5, 17}) {
     const auto other = Make(grains * HeatSketch::kGrainBytes);
     for (size_t i = 0; i < copy.size(); ++i) other->Add(copy.size(), i, copy[i]);

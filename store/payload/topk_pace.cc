@@ -1,4 +1,4 @@
-#include "store/payload/heat_pace.h"
+#include "store/payload/topk_pace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,19 +20,19 @@ constexpr double kFallPerEpoch = 0.1;
 
 }  // namespace
 
-HeatPace::HeatPace(uint64_t flush_batches)
+TopkPace::TopkPace(uint64_t flush_batches)
     : look_batches_(std::max<uint64_t>(1, flush_batches / kLooksPerFlush)),
       flush_looks_(flush_batches / look_batches_),
       looks_to_flush_(flush_looks_) {
   EMBANK_CHECK(flush_batches > 0);
 }
 
-HeatStep HeatPace::Look(HitFigures figures) {
+TopkStep TopkPace::Look(HitFigures figures) {
   EMBANK_CHECK(figures.hits <= figures.lookups);
   pending_.lookups += figures.lookups;
   pending_.hits += figures.hits;
   ++looks_;
-  HeatStep step;
+  TopkStep step;
   if (pending_.lookups >= kLookupsMin) {
     const HitFigures seen = std::exchange(pending_, {});
     const double ratio = static_cast<double>(seen.hits) / static_cast<double>(seen.lookups);
@@ -53,7 +53,7 @@ HeatStep HeatPace::Look(HitFigures figures) {
 }
 
 // How many epochs end early because of this hit ratio.
-uint32_t HeatPace::EpochsFor(double hit_ratio, uint64_t lookups) const {
+uint32_t TopkPace::EpochsFor(double hit_ratio, uint64_t lookups) const {
   if (usual_looks_ == 0 || usual_ratio_ <= hit_ratio) return 0;
   const double variance = usual_ratio_ * (1.0 - usual_ratio_) / static_cast<double>(lookups);
   const double fall = usual_ratio_ - hit_ratio;
@@ -62,7 +62,7 @@ uint32_t HeatPace::EpochsFor(double hit_ratio, uint64_t lookups) const {
   return std::min(static_cast<uint32_t>(epochs), kEpochsMax);
 }
 
-void HeatPace::Remember(double hit_ratio) {
+void TopkPace::Remember(double hit_ratio) {
   usual_looks_ = std::min(usual_looks_ + 1, kUsualLooks);
   usual_ratio_ += (hit_ratio - usual_ratio_) / static_cast<double>(usual_looks_);
 }

@@ -1,4 +1,4 @@
-#include "store/payload/heat_pace.h"
+#include "store/payload/topk_pace.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::heat_pace_test {
+namespace embank::topk_pace_test {
 namespace {
 
 using test::Random;
@@ -19,23 +19,23 @@ HitFigures Drawn(Random* random, uint64_t lookups, float hit_ratio) {
   return figures;
 }
 
-TEST(HeatPace, FlushesSteadyTrafficEachFlushBatchesAndEndsNoEpoch) {
+TEST(TopkPace, FlushesSteadyTrafficEachFlushBatchesAndEndsNoEpoch) {
   Random random(1);
   for (const float ratio : {0.0f, 0.02f, 0.3f, 0.75f, 0.99f, 1.0f}) {
-    HeatPace pace(100);
+    TopkPace pace(100);
     EXPECT_EQ(pace.look_batches(), 10u);
     for (int look = 1; look <= 2000; ++look) {
-      const HeatStep step = pace.Look(Drawn(&random, HeatPace::kLookupsMin, ratio));
+      const TopkStep step = pace.Look(Drawn(&random, TopkPace::kLookupsMin, ratio));
       EXPECT_EQ(step.flush, look % 10 == 0) << ratio << " " << look;
       EXPECT_EQ(step.epochs, 0u) << ratio << " " << look;
     }
   }
 }
 
-TEST(HeatPace, LooksAfterEachBatchWhereThereAreFewToAFlush) {
-  HeatPace each(1);
+TEST(TopkPace, LooksAfterEachBatchWhereThereAreFewToAFlush) {
+  TopkPace each(1);
   EXPECT_EQ(each.look_batches(), 1u);
-  HeatPace seventh(7);
+  TopkPace seventh(7);
   EXPECT_EQ(seventh.look_batches(), 1u);
   for (int look = 1; look <= 70; ++look) {
     EXPECT_TRUE(each.Look({10000, 5000}).flush);
@@ -44,24 +44,24 @@ TEST(HeatPace, LooksAfterEachBatchWhereThereAreFewToAFlush) {
 }
 
 // Flushes of the looks behind a drift, with hit ratios that return to those before it.
-TEST(HeatPace, FollowsADriftWithFlushesThatGrowApart) {
-  HeatPace pace(100);
+TEST(TopkPace, FollowsADriftWithFlushesThatGrowApart) {
+  TopkPace pace(100);
   for (int look = 1; look <= 13; ++look) pace.Look({10000, 8000});
-  const HeatStep drift = pace.Look({10000, 4000});
+  const TopkStep drift = pace.Look({10000, 4000});
   EXPECT_TRUE(drift.flush);
-  EXPECT_EQ(drift.epochs, HeatPace::kEpochsMax);
+  EXPECT_EQ(drift.epochs, TopkPace::kEpochsMax);
   std::vector<int> flushes;
   for (int look = 1; look <= 45; ++look) {
-    const HeatStep step = pace.Look({10000, 7500});
+    const TopkStep step = pace.Look({10000, 7500});
     EXPECT_EQ(step.epochs, 0u);
     if (step.flush) flushes.push_back(look);
   }
   EXPECT_EQ(flushes, (std::vector<int>{1, 3, 7, 15, 25, 35, 45}));
 }
 
-TEST(HeatPace, EndsAnEpochForEachTenthOfTheHitsThatIsGone) {
+TEST(TopkPace, EndsAnEpochForEachTenthOfTheHitsThatIsGone) {
   const auto epochs_after_fall_to = [](uint64_t hits) {
-    HeatPace pace(100);
+    TopkPace pace(100);
     for (int look = 1; look <= 5; ++look) pace.Look({100000, 80000});
     return pace.Look({100000, hits}).epochs;
   };
@@ -70,32 +70,32 @@ TEST(HeatPace, EndsAnEpochForEachTenthOfTheHitsThatIsGone) {
   EXPECT_EQ(epochs_after_fall_to(74000), 1u);
   EXPECT_EQ(epochs_after_fall_to(70000), 2u);
   EXPECT_EQ(epochs_after_fall_to(60000), 3u);
-  EXPECT_EQ(epochs_after_fall_to(0), HeatPace::kEpochsMax);
+  EXPECT_EQ(epochs_after_fall_to(0), TopkPace::kEpochsMax);
 }
 
-TEST(HeatPace, TakesALowerHitRatioThatStaysForTheUsualOne) {
-  HeatPace pace(100);
+TEST(TopkPace, TakesALowerHitRatioThatStaysForTheUsualOne) {
+  TopkPace pace(100);
   for (int look = 1; look <= 10; ++look) pace.Look({100000, 80000});
   EXPECT_GT(pace.Look({100000, 40000}).epochs, 0u);
   for (int look = 1; look <= 100; ++look) EXPECT_EQ(pace.Look({100000, 40000}).epochs, 0u);
 }
 
-TEST(HeatPace, SeesASecondDriftRightBehindTheFirst) {
-  HeatPace pace(100);
+TEST(TopkPace, SeesASecondDriftRightBehindTheFirst) {
+  TopkPace pace(100);
   for (int look = 1; look <= 10; ++look) pace.Look({100000, 80000});
   EXPECT_GT(pace.Look({100000, 40000}).epochs, 0u);
   pace.Look({100000, 70000});
   EXPECT_GT(pace.Look({100000, 30000}).epochs, 0u);
 }
 
-TEST(HeatPace, JoinsLooksOfFewLookups) {
-  HeatPace pace(100);
+TEST(TopkPace, JoinsLooksOfFewLookups) {
+  TopkPace pace(100);
   for (int look = 1; look <= 5; ++look) pace.Look({100000, 80000});
   // The second look has enough together with the first one.
-  EXPECT_EQ(pace.Look({HeatPace::kLookupsMin - 1, 0}).epochs, 0u);
+  EXPECT_EQ(pace.Look({TopkPace::kLookupsMin - 1, 0}).epochs, 0u);
   EXPECT_GT(pace.Look({1, 0}).epochs, 0u);
   EXPECT_EQ(pace.Look({0, 0}).epochs, 0u);
 }
 
 }  // namespace
-}  // namespace embank::heat_pace_test
+}  // namespace embank::topk_pace_test

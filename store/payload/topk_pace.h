@@ -9,8 +9,8 @@
 // steady traffic no epoch ends early, so heat is as good an estimate as counters that never age.
 // Where the hit ratio falls, old heat is halved for each tenth of the hits that are gone. Flushes
 // follow each other closely at first, because each new batch tells much then.
-#ifndef EMBANK_STORE_PAYLOAD_HEAT_PACE_H_
-#define EMBANK_STORE_PAYLOAD_HEAT_PACE_H_
+#ifndef EMBANK_STORE_PAYLOAD_TOPK_PACE_H_
+#define EMBANK_STORE_PAYLOAD_TOPK_PACE_H_
 
 #include <cstdint>
 
@@ -23,13 +23,13 @@ struct HitFigures {
 };
 
 // The caller ends this many epochs first, and makes a top-k flush then.
-struct HeatStep {
+struct TopkStep {
   uint32_t epochs = 0;
   bool flush = false;  // false: no epoch ends either
 };
 
 // It has no clock, takes no lock, and touches no row. One thread.
-class HeatPace {
+class TopkPace {
  public:
   // Looks between two flushes of steady traffic, where there are as many batches.
   static constexpr uint64_t kLooksPerFlush = 10;
@@ -39,13 +39,13 @@ class HeatPace {
   static constexpr uint32_t kEpochsMax = 6;
 
   // `flush_batches`, at least 1: lookup batches between two flushes of steady traffic.
-  explicit HeatPace(uint64_t flush_batches);
+  explicit TopkPace(uint64_t flush_batches);
 
   // The caller looks after so many batches.
   uint64_t look_batches() const { return look_batches_; }
 
   // Says what the caller does now. Call it after each look's batches, from the first flush on.
-  HeatStep Look(HitFigures figures);
+  TopkStep Look(HitFigures figures);
 
  private:
   uint32_t EpochsFor(double hit_ratio, uint64_t lookups) const;
@@ -62,4 +62,4 @@ class HeatPace {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_PAYLOAD_HEAT_PACE_H_
+#endif  // EMBANK_STORE_PAYLOAD_TOPK_PACE_H_
