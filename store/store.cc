@@ -206,7 +206,7 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
       heat_.sketch,
       HeatSketch::Create(environment_.memory, &budget_,
                          HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
-                                              manifests.opened().heat.whole_sketch_bytes())));
+                                              manifests.opened().heat.LoadedSketchBytes())));
   context_.heat_sketch = heat_.sketch.get();
   if (!options_.read_only) {
     if (logs_->pmem() != nullptr) {
@@ -259,8 +259,6 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
                                                     .files = environment_.files,
                                                     .memory = environment_.memory,
                                                     .wall_clock = environment_.wall_clock,
-                                                    .compaction = compactions_.ssd.get(),
-                                                    .demotion = compactions_.pmem.get(),
                                                     .catalog = catalog_.get(),
                                                     .directory = directories_.store.get(),
                                                     .pmem = directories_.pmem.get(),

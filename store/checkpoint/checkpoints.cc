@@ -77,11 +77,13 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(ReserveForBlob(blob.size()));
     const CheckpointWait::UnderWay under_way(parts_.store->gate->checkpoint_wait());
-    parts_.compaction->CompactBeforeCheckpoint();
-    if (parts_.demotion != nullptr) {
+    // The lowest log first, since rows of the others go there.
+    const std::span compactions = parts_.store->compactions;
+    EMBANK_CHECK(!compactions.empty());
+    for (size_t i = compactions.size(); i-- > 0;) {
       // Without a spare segment, batches put no rows into PMem, and nothing else empties it.
-      parts_.demotion->CompactBeforeCheckpoint();
-      if (!Seeded(SeededBug::kEvacuationLeftOut)) parts_.demotion->Evacuate();
+      compactions[i]->CompactBeforeCheckpoint();
+      if (!Seeded(SeededBug::kEvacuationLeftOut)) compactions[i]->Evacuate();
     }
     parts_.store->index->capacity()->Shrink();
     return MakeLocked(blob, after_barrier);

@@ -40,8 +40,6 @@ struct CheckpointParts {
   FileSystem* files;
   MemorySource* memory;
   const WallClock* wall_clock;
-  Compaction* compaction;  // nullptr: the store is read-only
-  Compaction* demotion;    // nullptr: the store is read-only, or has no PMem
   Catalog* catalog;
   CheckpointDirectory* directory;
   PmemDirectory* pmem;  // nullptr: the store has no PMem

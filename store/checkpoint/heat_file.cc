@@ -14,6 +14,7 @@
 #include "base/str_cat.h"
 #include "store/index/key_index.h"
 #include "store/placement/heat_clock.h"
+#include "store/table/store_rows.h"
 #include "store/table/table.h"
 #include "store/table/table_directory.h"
 
@@ -38,8 +39,11 @@ static_assert(HeatSketch::kBytesMax / sizeof(HeatBlock) < HeatRows::kNumber);
 
 constexpr uint64_t kFileGrainBytes = 4096;  // so that it can be copied without the page cache
 constexpr size_t kChunkBlocks = (size_t{1} << 20) / sizeof(HeatBlock);
-// So much is collected under one hold of a lock: 1,200 of the smallest rows.
+// One hold of a shard's lock collects at most so many blocks, and some 1,000 rows: 40 us. A block
+// alone has at most 340 of the smallest rows, where ssd_bytes limits the sketch.
 constexpr uint64_t kBlocksAtOnce = 64;
+constexpr uint64_t kRowsAtOnce = 1024;
+constexpr size_t kHeadersAhead = 64;
 
 class HeatWriter {
  public:
@@ -49,6 +53,9 @@ class HeatWriter {
         name_(name),
         store_(store),
         blocks_(sketch_bytes / sizeof(HeatBlock)),
+        blocks_at_once_(std::clamp<uint64_t>(
+            kRowsAtOnce * blocks_ / std::max<uint64_t>(store.store_rows->count(), 1), 1,
+            kBlocksAtOnce)),
         now_(store.heat_clock->epochs()) {
     EMBANK_CHECK(HeatSketch::IsSize(sketch_bytes));
     chunk_.reserve(kChunkBlocks);
@@ -59,11 +66,11 @@ class HeatWriter {
     std::array<HeatBlock, kBlocksAtOnce> collected;
     for (uint64_t first = 0; first < blocks_;) {
       const uint64_t shard_left = shard_blocks - first % shard_blocks;
-      const std::span blocks = std::span(collected).first(std::min(kBlocksAtOnce, shard_left));
+      const std::span blocks = std::span(collected).first(std::min(blocks_at_once_, shard_left));
       Collect(first, blocks);
       for (HeatBlock& block : blocks) {
         block.epoch = static_cast<uint32_t>(first++);
-        if (!block.IsEmpty()) EMBANK_RETURN_IF_ERROR(Add(block));
+        if (!block.IsEmpty()) EMBANK_RETURN_IF_ERROR(Append(block));
       }
     }
     if (file_ == nullptr && chunk_.empty()) return HeatFile{};
@@ -87,30 +94,38 @@ class HeatWriter {
     for (size_t i = 0; i < blocks.size(); ++i) {
       blocks[i] = store_.heat_sketch->BlockIn(blocks_, first + i, now_);
     }
-    rows_.clear();
+    // Misses of the cache overlap, and no memory is taken under the lock.
+    std::array<const RowHeader*, kHeadersAhead> rows;
+    size_t count = 0;
+    const auto put = [&] {
+      for (const RowHeader* const row : std::span(rows).first(count)) PutRow(*row, first, blocks);
+      count = 0;
+    };
     store_.index->VisitHashes(shard, first_hash, last_hash, [&](Location location) {
       if (location.IsInLog()) return;
       if (location.HasDevicePayload() && Seeded(SeededBug::kPayloadHeatNotSaved)) return;
       const auto* const header = reinterpret_cast<const RowHeader*>(store_.tier->Row(location));
       __builtin_prefetch(header);
-      rows_.push_back(header);
+      rows[count++] = header;
+      if (count == rows.size()) put();
     });
-    for (const RowHeader* const row : rows_) AddRow(*row, first, blocks);
+    put();
   }
 
-  void AddRow(const RowHeader& row, uint64_t first, std::span<HeatBlock> blocks) const {
+  void PutRow(const RowHeader& row, uint64_t first, std::span<HeatBlock> blocks) const {
     const RowMark mark = LoadMark(&row);
     const uint32_t heat = HeatOf(mark.usage, static_cast<HeatEpoch>(now_));
     if ((mark.usage & kGainedFlag) == 0 || heat == 0) return;
-    const Table* const table = store_.tables->Get(TableOf(mark.identity));
-    EMBANK_CHECK(table != nullptr);
+    const TableId owner = TableOf(mark.identity);
+    EMBANK_CHECK(owner != kNoTable && store_.tables->Get(owner) != nullptr);
+    const Table* const table = store_.tables->Get(owner);
     const KeyHash hash = table->HashOf(LoadKey(&row));
     const uint64_t block = HeatSketch::BlockOf(hash, blocks_) - first;
     EMBANK_CHECK(block < blocks.size());
     blocks[block].Put(HeatBlock::FingerprintOf(hash), heat);
   }
 
-  Status Add(const HeatBlock& block) {
+  Status Append(const HeatBlock& block) {
     chunk_.push_back(block);
     return chunk_.size() < kChunkBlocks ? OkStatus() : Flush();
   }
@@ -134,9 +149,9 @@ class HeatWriter {
   const std::string& name_;
   const StoreContext& store_;
   const uint64_t blocks_;
+  const uint64_t blocks_at_once_;
   const uint64_t now_;
   std::unique_ptr<File> file_;
-  std::vector<const RowHeader*> rows_;
   std::vector<HeatBlock> chunk_;
   uint64_t bytes_ = 0;
   uint32_t crc_ = 0;

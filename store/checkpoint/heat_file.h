@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/files/file_system.h"
-#include "base/function_ref.h"
 #include "base/status.h"
 #include "base/status_or.h"
 #include "store/checkpoint/manifest.h"

@@ -13,7 +13,7 @@ namespace embank {
 void KeptHeat::Save(Manifest* manifest) {
   EMBANK_CHECK(manifest->heat.bytes == 0);
   const uint64_t sketch_bytes =
-      KeptHeatBytes(*store_.options, store_.heat_sketch->bytes(), store_.store_rows->count());
+      KeptSketchBytes(*store_.options, store_.heat_sketch->bytes(), store_.store_rows->count());
   directory_->NoteHeat(manifest->checkpoint, sketch_bytes);
   if (Reserve(/*must=*/false)) Write(sketch_bytes, manifest);
   EMBANK_CHECK(manifest->heat.bytes <= sketch_bytes);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status_or.h"
+#include "store/placement/heat_sketch.h"
 #include "store/table/options.h"
 #include "tiers/segment/log_segment.h"
 
@@ -37,9 +38,13 @@ struct HeatFile {
   uint64_t sketch_bytes = 0;  // of the sketch
   uint32_t crc = 0;           // of all its bytes
 
-  // The size of a sketch that takes all heat of the file. A file that has rows in place of blocks
-  // may be longer than its sketch.
-  uint64_t whole_sketch_bytes() const { return std::max(bytes, sketch_bytes); }
+  // The size of a sketch that takes all heat of the file: its own, or a half of it again and again
+  // while most blocks are empty. A file that has rows in place of blocks may be longer.
+  uint64_t LoadedSketchBytes() const {
+    uint64_t loaded_bytes = sketch_bytes;
+    while (loaded_bytes / 4 >= bytes && HeatSketch::IsSize(loaded_bytes / 2)) loaded_bytes /= 2;
+    return std::max(loaded_bytes, bytes);
+  }
 };
 
 // A directory of segments, other than the store's own.

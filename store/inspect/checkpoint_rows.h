@@ -49,7 +49,7 @@ class CheckpointRows {
   std::span<const KeptCheckpoint> kept() const { return kept_; }
   // The bytes of memory for all heat that a checkpoint keeps beside its records.
   uint64_t HeatBytesOf(size_t place) const {
-    return kept_[place].manifest->heat.whole_sketch_bytes();
+    return kept_[place].manifest->heat.LoadedSketchBytes();
   }
 
   // Chooses the checkpoint at this place of kept(), whose manifest was loaded; once. Its heat takes

@@ -54,7 +54,7 @@ using ReshardProgress = FunctionRef<bool(uint64_t done, uint64_t total)>;
 // The memory of a reshard: for the heat of all sources; for their windows, of which each takes at
 // least a record; and for the records and keys of all targets, where each row class of each target
 // takes at least a page of 64 KiB.
-inline constexpr uint64_t kReshardHeatBytes = uint64_t{128} << 20;  // 64 bytes for 12 rows
+inline constexpr uint64_t kReshardHeatBytes = uint64_t{128} << 20;  // 12 M rows, six to 64 bytes
 inline constexpr uint64_t kReshardWindowBytes = uint64_t{16} << 20;
 inline constexpr uint64_t kReshardTargetBytes = uint64_t{64} << 20;
 

@@ -156,8 +156,7 @@ Compaction::StepEnd Compaction::ForgetFor(Compaction* lower, uint64_t rows, RowM
 }
 
 void Compaction::Evacuate() {
-  EMBANK_CHECK(demotes());
-  if (!log_->writer().has_stopped()) return;
+  if (!demotes() || !log_->writer().has_stopped()) return;
   for (bool goes_on = true; goes_on;) {
     // Batches run between the steps.
     MutexLock lock(&mutex_);

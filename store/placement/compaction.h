@@ -69,9 +69,9 @@ class Compaction {
     rows_to_forget_.fetch_add(rows, std::memory_order_relaxed);
   }
 
-  // Call it before a checkpoint, like EnsureSpace, of a log that demotes. If the log has stopped,
-  // its rows that are not known to be durable go to the lower log; of a lost log all that can be
-  // read.
+  // Call it before a checkpoint, like EnsureSpace. If a log that demotes has stopped, its rows that
+  // are not known to be durable go to the lower log; of a lost log all that can be read. Does
+  // nothing for the lowest log.
   void Evacuate();
 
   // The number of rows that were demoted so far.

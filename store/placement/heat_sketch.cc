@@ -117,33 +117,28 @@ uint32_t HeatSketch::Take(KeyHash hash, uint64_t now) {
   return heat;
 }
 
-template <typename Visit>
-void HeatSketch::ForEachIn(uint64_t their_blocks, uint64_t number, Visit visit) const {
+std::span<HeatBlock> HeatSketch::BlocksIn(uint64_t their_blocks, uint64_t number) const {
   EMBANK_CHECK(number < their_blocks);
+  const uint64_t first = BlockOf(FirstHashOf(number, their_blocks));
   const uint64_t last = BlockOf(FirstHashOf(number + 1, their_blocks) - 1);
-  EMBANK_CHECK(last < blocks_);
-  for (uint64_t own = BlockOf(FirstHashOf(number, their_blocks)); own <= last; ++own) {
-    visit(table_[own]);
-  }
+  EMBANK_CHECK(first <= last && last < blocks_);
+  return table_.subspan(first, last - first + 1);
 }
 
 HeatBlock HeatSketch::BlockIn(uint64_t their_blocks, uint64_t number, uint64_t now) const {
-  HeatBlock block = {.epoch = static_cast<uint32_t>(now), .entries = {}, .fingerprints = {}};
-  ForEachIn(their_blocks, number, [&](const HeatBlock& own) {
-    HeatBlock aged = own;
-    aged.AgeTo(block.epoch);
-    // The common case, blocks of one size, is a copy.
-    if (their_blocks == blocks_) {
-      block = aged;
-    } else {
-      block.Merge(aged);
-    }
-  });
+  const std::span<const HeatBlock> own = BlocksIn(their_blocks, number);
+  // Mostly the sketches have one size, and it is a copy.
+  HeatBlock block = own[0];
+  block.AgeTo(static_cast<uint32_t>(now));
+  for (HeatBlock more : own.subspan(1)) {
+    more.AgeTo(block.epoch);
+    block.Merge(more);
+  }
   return block;
 }
 
 void HeatSketch::Add(uint64_t their_blocks, uint64_t number, const HeatBlock& block) {
-  ForEachIn(their_blocks, number, [&](HeatBlock& own) { own.Merge(block); });
+  for (HeatBlock& own : BlocksIn(their_blocks, number)) own.Merge(block);
 }
 
 void HeatSketch::Clear() { std::fill(table_.begin(), table_.end(), HeatBlock{}); }

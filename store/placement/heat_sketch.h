@@ -1,5 +1,5 @@
-// A bounded table of the heat that rows had when they left memory clean, where their records say
-// less.
+// A bounded table of heat that records of rows do not have. A store has one of the rows that left
+// memory clean; that of a checkpoint's file has rows in memory, too.
 //
 //   hash:   | shard 6 | ... block ... |            ... | fingerprint 20 |
 //   block:  | epoch 32 | 12 x (fingerprint's low 12 | heat 20) | 12 x fingerprint's high 8 |
@@ -41,9 +41,9 @@ struct HeatBlock {
 
   // Ages the block to an epoch; an older one changes nothing.
   void AgeTo(uint32_t now);
-  // Puts in a row that has left with so much heat, as of the block's epoch.
+  // Puts in a row with its heat as of the block's epoch.
   void Put(uint32_t fingerprint, uint32_t heat);
-  // Returns the heat with which the row left, as of epoch `now`; 0: it has no entry.
+  // Returns the heat of a row that was put in, as of epoch `now`; 0: it has no entry.
   uint32_t Get(uint32_t fingerprint, uint32_t now) const;
   // Removes the row's entry.
   void Remove(uint32_t fingerprint);
@@ -87,25 +87,24 @@ class HeatSketch {
   uint64_t blocks() const { return blocks_; }
   uint64_t BlockOf(KeyHash hash) const { return BlockOf(hash, blocks_); }
   static uint64_t BlockOf(KeyHash hash, uint64_t blocks) { return (hash >> 32) * blocks >> 32; }
-  // The first hash of a block of so many; 0 after the last.
+  // The first hash of a block of `blocks`; 0 after the last.
   static KeyHash FirstHashOf(uint64_t block, uint64_t blocks) {
     return ((block << 32) + blocks - 1) / blocks << 32;
   }
-  // Returns a block of a sketch with so many blocks, maybe another number than this one's, as of
-  // epoch `now`: it has the entries that belong there, or may. Shared, for the shard of its hashes.
+  // Returns block `number` of a sketch with `their_blocks` blocks, as of epoch `now`. If this
+  // sketch has another number, it also has entries of rows of neighbouring blocks. Shared, for the
+  // shard of its hashes.
   HeatBlock BlockIn(uint64_t their_blocks, uint64_t number, uint64_t now) const;
-  // Adds a block of a sketch with so many blocks, maybe another number than this one's: it becomes
-  // part of one block, or of several. No other thread uses the sketch.
+  // Adds block `number` of a sketch with `their_blocks` blocks, maybe another number than this
+  // one's: it becomes part of one block, or of several. No other thread uses the sketch.
   void Add(uint64_t their_blocks, uint64_t number, const HeatBlock& block);
   // Clears all entries. No other thread uses the sketch.
   void Clear();
 
  private:
   HeatSketch(AlignedBuffer memory, uint64_t bytes);
-
-  // Calls visit(block) for each of this sketch's blocks with hashes of a block of theirs.
-  template <typename Visit>
-  void ForEachIn(uint64_t their_blocks, uint64_t number, Visit visit) const;
+  // This sketch's blocks that share hashes with a block of theirs.
+  std::span<HeatBlock> BlocksIn(uint64_t their_blocks, uint64_t number) const;
 
   const AlignedBuffer memory_;
   const uint64_t blocks_;

@@ -24,15 +24,15 @@ uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t 
   return std::min(saved_bytes, HeatSketchBytes(PhysicalMemoryBytes(), ssd_bytes));
 }
 
-uint64_t KeptHeatBytes(const StoreOptions& options, uint64_t sketch_bytes, uint64_t rows) {
+uint64_t KeptSketchBytes(const StoreOptions& options, uint64_t sketch_bytes, uint64_t rows) {
   if (options.dram_bytes != 0) return sketch_bytes;
-  constexpr uint64_t kRowsOfBlock = 5;
-  const uint64_t most = options.ssd_bytes == 0
-                            ? HeatSketch::kBytesMax
-                            : HeatSketchBytes(HeatSketch::kBytesMax, options.ssd_bytes);
-  const uint64_t bytes = (rows / kRowsOfBlock + 1) * sizeof(HeatBlock);
-  return std::clamp(RoundUp(bytes, HeatSketch::kGrainBytes), sketch_bytes,
-                    std::max(most, sketch_bytes));
+  constexpr uint64_t kRowsOfBlock = 6;
+  const uint64_t most = std::max(HeatSketchBytes(UINT64_MAX, options.ssd_bytes), sketch_bytes);
+  uint64_t bytes = sketch_bytes;
+  while (bytes < most && rows / kRowsOfBlock > bytes / sizeof(HeatBlock)) {
+    bytes = std::min(2 * bytes, most);
+  }
+  return bytes;
 }
 
 uint64_t RowAddressBytes(const StoreOptions& options) {

@@ -51,10 +51,11 @@ uint64_t HeatSketchBytes(uint64_t dram_bytes, uint64_t ssd_bytes);
 // Without a limit of memory rows do not leave; but all of them begin in the log, with saved heat.
 uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t saved_bytes);
 
-// The size of the sketch that a checkpoint keeps, of a store with so many rows and with a sketch of
+// The size of the sketch that a checkpoint keeps, of a store with `rows` rows and with a sketch of
 // `sketch_bytes`: the same. Without a limit of memory there is hardly a sketch, and all rows may be
-// in memory: five rows have a block of twelve, so that one in a thousand finds it full.
-uint64_t KeptHeatBytes(const StoreOptions& options, uint64_t sketch_bytes, uint64_t rows);
+// in memory: the size is doubled until at most six rows share a block of twelve, so that two in a
+// thousand find it full. Each block of the store's sketch is then one of the file, or several.
+uint64_t KeptSketchBytes(const StoreOptions& options, uint64_t sketch_bytes, uint64_t rows);
 
 // Addresses to reserve for the rows of a store.
 uint64_t RowAddressBytes(const StoreOptions& options);

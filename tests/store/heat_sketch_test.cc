@@ -1,15 +1,17 @@
 // The sketch alone: it says no row hotter than it was, and most as hot as they were.
 #include "store/placement/heat_sketch.h"
-#include "store/placement/memory_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "base/hash.h"
+#include "store/checkpoint/manifest.h"
+#include "store/placement/memory_plan.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/random.h"
 #include "tiers/row/row_header.h"
@@ -188,11 +190,12 @@ TEST_F(HeatSketchTest, CopiedBlocksMakeASketchOfAnySize) {
   Oracle oracle;
   uint64_t now = 0;
   Fill(sketch.get(), &oracle, &now, &HashOf);
-  std::vector<HeatBlock> copy(sketch->blocks());
-  for (size_t i = 0; i < copy.size(); ++i) copy[i] = sketch->BlockIn(copy.size(), i, now);
-  for (const uint64_t grains : {1, 3, 4, 5, 17}) {
+  for (const uint64_t n : {1, 3, 4, 5, 17, 101, 103, 104, 105, 117}) {
+    // The blocks change their size when they are copied, or when they are added.
+    const uint64_t grains = n % 100;
     const auto other = Make(grains * HeatSketch::kGrainBytes);
-    for (size_t i = 0; i < copy.size(); ++i) other->Add(copy.size(), i, copy[i]);
+    const uint64_t copied = n < 100 ? sketch->blocks() : other->blocks();
+    for (uint64_t i = 0; i < copied; ++i) other->Add(copied, i, sketch->BlockIn(copied, i, now));
     const Told told = Compare(*other, 0, oracle, now, &HashOf);
     if (grains >= 4) {
       // Split blocks have entries of others' rows like their own, so that all that were put in are
@@ -257,6 +260,41 @@ TEST_F(HeatSketchTest, ItsSizeIsAPartOfTheBudgets) {
     EXPECT_TRUE(HeatSketch::IsSize(HeatSketchBytes(bytes, 0)));
   }
   EXPECT_FALSE(HeatSketch::IsSize(0) || HeatSketch::IsSize(64) || HeatSketch::IsSize(4097));
+}
+
+// Without a limit of memory a checkpoint keeps a larger sketch than the store has.
+TEST_F(HeatSketchTest, KeptOneHasABlockForEachSixRows) {
+  StoreOptions options;
+  constexpr uint64_t kGrain = HeatSketch::kGrainBytes;
+  for (const auto& [sketch_bytes, rows, kept_bytes] :
+       {std::array<uint64_t, 3>{kGrain, 0, kGrain},
+        {kGrain, 6 * 64, kGrain},
+        {kGrain, 6 * 65, 2 * kGrain},
+        {3 * kGrain, 6 * 64 * 13, 24 * kGrain},
+        {uint64_t{1} << 30, 1000, uint64_t{1} << 30},
+        {kGrain, UINT64_MAX, HeatSketch::kBytesMax}}) {
+    EXPECT_EQ(KeptSketchBytes(options, sketch_bytes, rows), kept_bytes) << rows;
+    EXPECT_TRUE(HeatSketch::IsSize(kept_bytes));
+  }
+  options.ssd_bytes = uint64_t{1} << 44;
+  EXPECT_EQ(KeptSketchBytes(options, kGrain, UINT64_MAX), uint64_t{1} << 36) << "a 256th";
+  options.dram_bytes = uint64_t{1} << 30;
+  EXPECT_EQ(KeptSketchBytes(options, 5 * kGrain, UINT64_MAX), 5 * kGrain);
+}
+
+// A store without a limit of memory makes it, and so do those who read a checkpoint.
+TEST_F(HeatSketchTest, LoadedOneHasSpaceForAllOfTheFile) {
+  constexpr uint64_t kGrain = HeatSketch::kGrainBytes;
+  for (const auto& [bytes, sketch_bytes, loaded_bytes] : {std::array<uint64_t, 3>{0, 0, 0},
+                                                          {kGrain, kGrain, kGrain},
+                                                          {40 * kGrain, 64 * kGrain, 64 * kGrain},
+                                                          {kGrain, 64 * kGrain, 2 * kGrain},
+                                                          {kGrain, 24 * kGrain, 3 * kGrain},
+                                                          {9 * kGrain, kGrain, 9 * kGrain}}) {
+    const HeatFile file = {.bytes = bytes, .sketch_bytes = sketch_bytes};
+    EXPECT_EQ(file.LoadedSketchBytes(), loaded_bytes) << bytes << " of " << sketch_bytes;
+  }
+  EXPECT_EQ(HeatSketchBytesOfLog(0, 0, 9 * kGrain), 9 * kGrain);
 }
 
 TEST_F(HeatSketchTest, ItIsChargedOrRefused) {

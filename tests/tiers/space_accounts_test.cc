@@ -158,6 +158,60 @@ TEST(SpaceAccountsWithoutLimit, ReservesMemoryForTheBitsOfSmallSegments) {
   }
 }
 
+TEST(SpaceAccountsInMemory, ReservesBitsOrRefuses) {
+  constexpr uint64_t kRows = 1'000'000;
+  FailingMemory memory;
+  MemoryBudget budget(uint64_t{16} << 20);
+  SpaceFigures figures;
+  SpaceAccounts accounts(&memory, &budget, {.segment_bytes = kSegmentBytes}, &figures);
+  ASSERT_TRUE(accounts.AddClass(0, kRecordBytes, false, /*is_written=*/true).ok());
+  const uint64_t class_bytes = budget.used_bytes();
+  ASSERT_TRUE(accounts.AddClass(0, kRecordBytes, false, /*is_written=*/true).ok());
+  EXPECT_EQ(budget.used_bytes(), class_bytes) << "a repeated call changes nothing";
+  EXPECT_EQ(accounts.Reserve(0, 1, /*must=*/false), 1u);
+  const uint64_t bit_bytes = accounts.memory().reserved_bit_bytes();
+  const uint64_t others_bytes = budget.free_bytes();
+  ASSERT_TRUE(budget.Charge(others_bytes).ok());
+  EXPECT_TRUE(IsResourceExhausted(accounts.AddClass(1, 64, false, /*is_written=*/true)));
+  EXPECT_EQ(accounts.Reserve(0, kRows, /*must=*/false), 0u);
+  EXPECT_EQ(accounts.dirty_bytes(), kRecordBytes) << "nothing was changed";
+  EXPECT_EQ(accounts.Reserve(0, kRows, /*must=*/true), kRows);
+  EXPECT_EQ(accounts.memory().reserved_bit_bytes(), bit_bytes);
+  budget.Release(others_bytes);
+  accounts.RestoreBits();
+  EXPECT_GE(accounts.memory().reserved_bit_bytes(), accounts.needed_bit_bytes());
+  EXPECT_GT(accounts.needed_bit_bytes(), 10 * bit_bytes);
+  accounts.Release(0, kRows);
+  EXPECT_LE(accounts.memory().reserved_bit_bytes(), 3 * bit_bytes);
+}
+
+TEST(SpaceAccountsOfRows, SayWhatToForget) {
+  for (const bool has_limit : {true, false}) {
+    for (const bool all_forget : {true, false}) {
+      const uint64_t most = has_limit ? 5 * kRecordBytes : 6 * kSegmentBytes;
+      FailingMemory memory;
+      MemoryBudget budget(0);
+      SpaceFigures figures;
+      SpaceAccounts accounts(&memory, &budget,
+                             {.ssd_bytes = 12 * kSegmentBytes,
+                              .segment_bytes = kSegmentBytes,
+                              .rows_bytes_max = has_limit ? most : 0,
+                              .all_forget = all_forget},
+                             &figures);
+      ASSERT_TRUE(accounts.AddClass(0, kRecordBytes, false, /*is_written=*/true).ok());
+      accounts.AddLive(0, static_cast<int64_t>(most));
+      EXPECT_EQ(figures.bytes_to_forget(), 0u);
+      ASSERT_EQ(accounts.Reserve(0, 3, /*must=*/false), 3u);
+      EXPECT_EQ(figures.bytes_to_forget(), all_forget ? 3 * kRecordBytes : 0);
+      ASSERT_TRUE(accounts.AddClass(1, 64, /*forgets=*/true, /*is_written=*/true).ok());
+      accounts.AddLive(0, kRecordBytes);
+      EXPECT_EQ(figures.bytes_to_forget(), 4 * kRecordBytes);
+      EXPECT_TRUE(accounts.Forgets(1));
+      EXPECT_FALSE(accounts.Forgets(0) || accounts.Forgets(2));
+    }
+  }
+}
+
 // More streams than buffers: a buffer that is handed over before it is full leaves no slot out, and
 // the next one goes on in its block.
 TEST(RowLogSpace, ManyClassesTakeNoMoreThanTheirRecords) {

@@ -44,31 +44,27 @@ SpaceAccounts::SpaceAccounts(MemorySource* source, MemoryBudget* budget, const S
 
 Status SpaceAccounts::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets,
                                bool is_written) {
-  if (is_written) {
-    EMBANK_RETURN_IF_ERROR(
-        memory_.AddClass(SegmentGeometry::Of(record_bytes, limits_.segment_bytes)));
-  }
   if (row_class >= classes_.size()) classes_.resize(row_class + 1);
   Class& added = classes_[row_class];
-  if (added.record_bytes == 0) {
-    const SegmentGeometry geometry = SegmentGeometry::Of(record_bytes, limits_.segment_bytes);
-    added = {.record_bytes = record_bytes,
-             .forgets = forgets,
-             .slots = geometry.slots,
-             // The slots that begin before the first block after a slot's end (SlotInFreshBlock).
-             .left_out_slots = kFlushes * static_cast<int64_t>(kBlockBytes / record_bytes + 1),
-             .bit_bytes = static_cast<int64_t>(LogMemory::BitBytes(geometry))};
-    // Where sizes of segments follow what is written, the first ones are small, and the last one
-    // may be much too large (tiers/space/segment_size.h).
-    if (limits_.ssd_bytes == 0) {
-      added.first_bit_bytes =
-          added.bit_bytes + LogMemory::kSmallSegmentsMax * LogMemory::kSegmentFixedBytes;
-    }
-    any_forgets_ = any_forgets_ || forgets;
-    ++added_classes_;
+  EMBANK_CHECK(added.record_bytes == 0 || added.record_bytes == record_bytes);
+  if (added.record_bytes != 0) return OkStatus();
+  const SegmentGeometry geometry = SegmentGeometry::Of(record_bytes, limits_.segment_bytes);
+  EMBANK_CHECK(geometry.slots > 0);
+  if (is_written) EMBANK_RETURN_IF_ERROR(memory_.AddClass(geometry));
+  added = {.record_bytes = record_bytes,
+           .forgets = forgets,
+           .slots = geometry.slots,
+           // The slots that begin before the first block after a slot's end (SlotInFreshBlock).
+           .left_out_slots = kFlushes * static_cast<int64_t>(kBlockBytes / record_bytes + 1),
+           .bit_bytes = static_cast<int64_t>(LogMemory::BitBytes(geometry))};
+  // Where sizes of segments follow what is written, the first ones are small, and the last one may
+  // be much too large (tiers/space/segment_size.h).
+  if (limits_.ssd_bytes == 0) {
+    added.first_bit_bytes =
+        added.bit_bytes + LogMemory::kSmallSegmentsMax * LogMemory::kSegmentFixedBytes;
   }
-  EMBANK_CHECK(added.record_bytes == record_bytes && added.slots > 0);
-  pace_.SetClasses(added_classes_);
+  any_forgets_ = any_forgets_ || forgets;
+  pace_.SetClasses(++added_classes_);
   if (!budget_->has_limit() || !is_written) return OkStatus();
   // Footers are read one at a time where tables are dropped; bits are reserved in steps.
   figures_->set_slack_bytes(memory_.largest_footer_bytes() + budget_->limit_bytes() / kSlackPart);

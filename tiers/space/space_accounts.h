@@ -60,10 +60,10 @@ class SpaceAccounts {
 
   // How many of `rows` more rows of a class may be dirty.
   uint64_t Admits(uint32_t row_class, uint64_t rows) const;
-  // Reserves space and memory for the records of so many rows, which Admits; returns how many: all
+  // Reserves space and memory for the records of `rows` rows, which Admits; returns how many: all
   // or none. `must`: reserves the space even without the memory.
   uint64_t Reserve(uint32_t row_class, uint64_t rows, bool must);
-  // Releases the reservation of so many rows that were not written.
+  // Releases the reservation of `rows` rows that were not written.
   void Release(uint32_t row_class, uint64_t rows);
   // Uses the reservation of a dirty row whose record is written. The figures follow with the next
   // SetOpenSlots.
@@ -71,7 +71,7 @@ class SpaceAccounts {
   // Sets the number of free slots in the open segment for dirty rows of a class. Does nothing for a
   // class that was not added.
   void SetOpenSlots(uint32_t row_class, uint64_t slots);
-  // Reserves so many bytes for manifests and heat, instead of the former reservation. False: that
+  // Reserves `bytes` for manifests and heat, instead of the former reservation. False: that
   // is more, and there is no space; nothing was changed, unless `must`.
   bool ReserveMetadata(uint64_t bytes, bool must);
   // Reserves bits again for a segment that was not made after all, if there is memory.
