@@ -206,7 +206,7 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
       heat_.sketch,
       HeatSketch::Create(environment_.memory, &budget_,
                          HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
-                                              manifests.opened().heat.LoadedSketchBytes())));
+                                              manifests.opened().heat.WholeSketchBytes())));
   context_.heat_sketch = heat_.sketch.get();
   if (!options_.read_only) {
     if (logs_->pmem() != nullptr) {

@@ -81,7 +81,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
     const std::span compactions = parts_.store->compactions;
     EMBANK_CHECK(!compactions.empty());
     for (size_t i = compactions.size(); i-- > 0;) {
-      // Without a spare segment, batches put no rows into PMem, and nothing else empties it.
+      // Without a spare segment, batches put no rows into PMem, and nothing else empties its log.
       compactions[i]->CompactBeforeCheckpoint();
       if (!Seeded(SeededBug::kEvacuationLeftOut)) compactions[i]->Evacuate();
     }

@@ -38,12 +38,14 @@ struct HeatFile {
   uint64_t sketch_bytes = 0;  // of the sketch
   uint32_t crc = 0;           // of all its bytes
 
-  // The size of a sketch that takes all heat of the file: its own, or a half of it again and again
-  // while most blocks are empty. A file that has rows in place of blocks may be longer.
-  uint64_t LoadedSketchBytes() const {
-    uint64_t loaded_bytes = sketch_bytes;
-    while (loaded_bytes / 4 >= bytes && HeatSketch::IsSize(loaded_bytes / 2)) loaded_bytes /= 2;
-    return std::max(loaded_bytes, bytes);
+  // The size of a sketch that takes all heat of the file: its own. A file that has rows in place of
+  // blocks may be longer.
+  uint64_t WholeSketchBytes() const { return std::max(bytes, sketch_bytes); }
+  // The same for who only reads: a half of it again and again while most blocks are empty.
+  uint64_t ReadSketchBytes() const {
+    uint64_t read_bytes = WholeSketchBytes();
+    while (read_bytes / 4 >= bytes && HeatSketch::IsSize(read_bytes / 2)) read_bytes /= 2;
+    return read_bytes;
   }
 };
 

@@ -54,7 +54,7 @@ Status CheckpointRows::Choose(size_t place, uint64_t heat_bytes_max, uint64_t wi
 
 // A store without a limit of memory, which opens the checkpoint, has a sketch of this size.
 Status CheckpointRows::LoadHeat(uint64_t heat_bytes_max) {
-  const uint64_t wanted = RoundUp(manifest_.heat.LoadedSketchBytes(), HeatSketch::kGrainBytes);
+  const uint64_t wanted = RoundUp(manifest_.heat.ReadSketchBytes(), HeatSketch::kGrainBytes);
   const uint64_t bytes = std::clamp(RoundDown(heat_bytes_max, HeatSketch::kGrainBytes),
                                     HeatSketch::kGrainBytes, HeatSketch::kBytesMax);
   EMBANK_ASSIGN_OR_RETURN(

@@ -91,9 +91,9 @@ class HeatSketch {
   static KeyHash FirstHashOf(uint64_t block, uint64_t blocks) {
     return ((block << 32) + blocks - 1) / blocks << 32;
   }
-  // Returns block `number` of a sketch with `their_blocks` blocks, as of epoch `now`. If this
-  // sketch has another number, it also has entries of rows of neighbouring blocks. Shared, for the
-  // shard of its hashes.
+  // Returns block `number` of a sketch with `their_blocks` blocks, as of epoch `now`. Where this
+  // sketch's blocks are not parts of it, it may also have entries of its neighbours' rows. Shared,
+  // for the shard of its hashes.
   HeatBlock BlockIn(uint64_t their_blocks, uint64_t number, uint64_t now) const;
   // Adds block `number` of a sketch with `their_blocks` blocks, maybe another number than this
   // one's: it becomes part of one block, or of several. No other thread uses the sketch.

@@ -29,9 +29,7 @@ uint64_t KeptSketchBytes(const StoreOptions& options, uint64_t sketch_bytes, uin
   constexpr uint64_t kRowsOfBlock = 6;
   const uint64_t most = std::max(HeatSketchBytes(UINT64_MAX, options.ssd_bytes), sketch_bytes);
   uint64_t bytes = sketch_bytes;
-  while (bytes < most && rows / kRowsOfBlock > bytes / sizeof(HeatBlock)) {
-    bytes = std::min(2 * bytes, most);
-  }
+  while (2 * bytes <= most && rows / kRowsOfBlock > bytes / sizeof(HeatBlock)) bytes *= 2;
   return bytes;
 }
 

@@ -282,17 +282,20 @@ TEST_F(HeatSketchTest, KeptOneHasABlockForEachSixRows) {
   EXPECT_EQ(KeptSketchBytes(options, 5 * kGrain, UINT64_MAX), 5 * kGrain);
 }
 
-// A store without a limit of memory makes it, and so do those who read a checkpoint.
+// A store without a limit of memory has a sketch of the whole size. Who reads a checkpoint needs
+// less.
 TEST_F(HeatSketchTest, LoadedOneHasSpaceForAllOfTheFile) {
   constexpr uint64_t kGrain = HeatSketch::kGrainBytes;
-  for (const auto& [bytes, sketch_bytes, loaded_bytes] : {std::array<uint64_t, 3>{0, 0, 0},
-                                                          {kGrain, kGrain, kGrain},
-                                                          {40 * kGrain, 64 * kGrain, 64 * kGrain},
-                                                          {kGrain, 64 * kGrain, 2 * kGrain},
-                                                          {kGrain, 24 * kGrain, 3 * kGrain},
-                                                          {9 * kGrain, kGrain, 9 * kGrain}}) {
+  for (const auto& [bytes, sketch_bytes, whole_bytes, read_bytes] :
+       {std::array<uint64_t, 4>{0, 0, 0, 0},
+        {kGrain, kGrain, kGrain, kGrain},
+        {40 * kGrain, 64 * kGrain, 64 * kGrain, 64 * kGrain},
+        {kGrain, 64 * kGrain, 64 * kGrain, 2 * kGrain},
+        {kGrain, 24 * kGrain, 24 * kGrain, 3 * kGrain},
+        {9 * kGrain, kGrain, 9 * kGrain, 9 * kGrain}}) {
     const HeatFile file = {.bytes = bytes, .sketch_bytes = sketch_bytes};
-    EXPECT_EQ(file.LoadedSketchBytes(), loaded_bytes) << bytes << " of " << sketch_bytes;
+    EXPECT_EQ(file.WholeSketchBytes(), whole_bytes) << bytes << " of " << sketch_bytes;
+    EXPECT_EQ(file.ReadSketchBytes(), read_bytes) << bytes << " of " << sketch_bytes;
   }
   EXPECT_EQ(HeatSketchBytesOfLog(0, 0, 9 * kGrain), 9 * kGrain);
 }
