@@ -39,8 +39,9 @@ static_assert(HeatSketch::kBytesMax / sizeof(HeatBlock) < HeatRows::kNumber);
 
 constexpr uint64_t kFileGrainBytes = 4096;  // so that it can be copied without the page cache
 constexpr size_t kChunkBlocks = (size_t{1} << 20) / sizeof(HeatBlock);
-// One hold of a shard's lock collects at most so many blocks, and the blocks of some 1,000 rows, in
-// 40 us. One block has 340 of the smallest rows in the mean where ssd_bytes limits the sketch.
+// One hold of a shard's lock collects at most kBlocksAtOnce blocks, and the blocks of some 1,000
+// rows, in 40 us. One block has 340 of the smallest rows in the mean where ssd_bytes limits the
+// sketch.
 constexpr uint64_t kBlocksAtOnce = 64;
 constexpr uint64_t kRowsAtOnce = 1024;
 constexpr size_t kHeadersAhead = 64;
