@@ -202,11 +202,12 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
   EMBANK_RETURN_IF_ERROR(MakeLogs(manifests));
   context_.logs = logs_.get();
   const uint64_t ssd_bytes = logs_->lowest().options().ssd_bytes;
+  const Manifest& opened = manifests.opened();
+  const uint64_t saved_bytes = opened.heat.SketchBytesFor(CountRows(opened));
   EMBANK_ASSIGN_OR_RETURN(
       heat_.sketch,
       HeatSketch::Create(environment_.memory, &budget_,
-                         HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
-                                              manifests.opened().heat.WholeSketchBytes())));
+                         HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes, saved_bytes)));
   context_.heat_sketch = heat_.sketch.get();
   if (!options_.read_only) {
     if (logs_->pmem() != nullptr) {

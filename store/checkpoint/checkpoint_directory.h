@@ -99,8 +99,8 @@ class CheckpointDirectory {
   // then on.
   Status Keep(const Manifest& manifest, bool* in_doubt);
 
-  // Notes that a file with the heat of a checkpoint is there, or may be made, of at most so many
-  // bytes. Throws std::bad_alloc.
+  // Notes that a file with the heat of a checkpoint is there, or may be made, of at most
+  // `bytes`. Throws std::bad_alloc.
   void NoteHeat(uint32_t checkpoint, uint64_t bytes) { listing_.heats[checkpoint] = bytes; }
   // The bytes of all heat that was noted.
   uint64_t HeatBytes() const;

@@ -35,9 +35,9 @@ class CheckpointSpace {
   // Reserves space for one more table, and for its row class. kResourceExhausted: ssd_bytes has too
   // little space for it, now or ever.
   Status ReserveForTable(Manifest tables, ManifestTable table);
-  // Reserves space for a blob of so many bytes. kResourceExhausted.
+  // Reserves space for a blob of `bytes`. kResourceExhausted.
   Status ReserveForBlob(const Manifest& tables, uint64_t bytes);
-  // Reserves so many bytes for all heat files, instead of the former reservation; with `must` in
+  // Reserves `bytes` for all heat files, instead of the former reservation; with `must` in
   // any case. False: there is no space, and the former reservation stays.
   bool ReserveForHeat(const Manifest& tables, uint64_t bytes, bool must);
 

@@ -1,7 +1,6 @@
 #include "store/checkpoint/checkpoints.h"
 
 #include <algorithm>
-#include <bit>
 #include <new>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
+#include "store/placement/compaction.h"
 
 namespace embank {
 namespace {
@@ -20,8 +20,7 @@ CheckpointFacts FactsOf(const Manifest& manifest) {
                            .bytes = manifest.heat.bytes + manifest.blob.size(),
                            .blob_bytes = manifest.blob.size()};
   for (const SegmentRows& segment : manifest.segments) {
-    uint64_t rows = 0;
-    for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
+    const uint64_t rows = segment.CountRows();
     facts.rows += rows;
     facts.bytes += rows * segment.header.record_bytes;
   }

@@ -30,7 +30,6 @@
 #include "store/checkpoint/opened_manifests.h"
 #include "store/checkpoint/pmem_directory.h"
 #include "store/gate/flush_pace.h"
-#include "store/placement/compaction.h"
 
 namespace embank {
 

@@ -118,8 +118,9 @@ class HeatWriter {
     const uint32_t heat = HeatOf(mark.usage, static_cast<HeatEpoch>(now_));
     if ((mark.usage & kGainedFlag) == 0 || heat == 0) return;
     const TableId owner = TableOf(mark.identity);
-    EMBANK_CHECK(owner != kNoTable && store_.tables->Get(owner) != nullptr);
+    EMBANK_CHECK(owner != kNoTable);
     const Table* const table = store_.tables->Get(owner);
+    EMBANK_CHECK(table != nullptr);
     const KeyHash hash = table->HashOf(LoadKey(&row));
     const uint64_t block = HeatSketch::BlockOf(hash, blocks_) - first;
     EMBANK_CHECK(block < blocks.size());

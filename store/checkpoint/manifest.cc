@@ -379,6 +379,12 @@ uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t s
          unfinished_slots * (sizeof(Key) + sizeof(TableId));
 }
 
+uint64_t CountRows(const Manifest& manifest) {
+  uint64_t rows = 0;
+  for (const SegmentRows& segment : manifest.segments) rows += segment.CountRows();
+  return rows;
+}
+
 std::vector<std::string> OtherPathsOf(const Manifest& manifest) {
   std::vector<std::string> paths;
   for (const LogDirectory& directory : manifest.directories.values) {

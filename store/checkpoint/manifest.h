@@ -38,14 +38,17 @@ struct HeatFile {
   uint64_t sketch_bytes = 0;  // of the sketch
   uint32_t crc = 0;           // of all its bytes
 
-  // The size of a sketch that takes all heat of the file: its own. A file that has rows in place of
-  // blocks may be longer.
-  uint64_t WholeSketchBytes() const { return std::max(bytes, sketch_bytes); }
-  // The same for who only reads: a half of it again and again while most blocks are empty.
-  uint64_t ReadSketchBytes() const {
-    uint64_t read_bytes = WholeSketchBytes();
-    while (read_bytes / 4 >= bytes && HeatSketch::IsSize(read_bytes / 2)) read_bytes /= 2;
-    return read_bytes;
+  // The size of a sketch that takes all heat of the file: its own, or half of it again and again
+  // while most blocks stay empty and `rows` rows have one for each kRowsOfBlock. A file that has
+  // rows in place of blocks may be longer than its sketch.
+  uint64_t SketchBytesFor(uint64_t rows) const {
+    const uint64_t blocks_min =
+        std::max(bytes / sizeof(HeatBlock) * 2, rows / HeatSketch::kRowsOfBlock);
+    uint64_t for_bytes = std::max(bytes, sketch_bytes);
+    while (for_bytes / 2 / sizeof(HeatBlock) >= blocks_min && HeatSketch::IsSize(for_bytes / 2)) {
+      for_bytes /= 2;
+    }
+    return for_bytes;
   }
 };
 
@@ -73,6 +76,9 @@ struct Manifest {
   HeatFile heat;
   std::vector<std::byte> blob;  // the caller's
 };
+
+// The rows whose records a manifest's segments have.
+uint64_t CountRows(const Manifest& manifest);
 
 // The paths of the directories, other than the store's, that have segments of a manifest. Throws
 // std::bad_alloc.

@@ -1,7 +1,6 @@
 #include "store/checkpoint/pmem_directory.h"
 
 #include <algorithm>
-#include <bit>
 #include <filesystem>
 #include <functional>
 #include <new>
@@ -25,8 +24,7 @@ namespace {
 uint64_t RowsInPmem(const Manifest& manifest) {
   ByTier<uint64_t> rows;
   for (const SegmentRows& segment : manifest.segments) {
-    uint64_t& of_tier = rows[segment.tier];
-    for (const uint64_t word : segment.bits) of_tier += static_cast<uint64_t>(std::popcount(word));
+    rows[segment.tier] += segment.CountRows();
   }
   return rows[Tier::kPmem];
 }

@@ -1,6 +1,5 @@
 #include "store/checkpoint/recovery.h"
 
-#include <bit>
 #include <map>
 #include <new>
 
@@ -77,10 +76,7 @@ Status RecoverSegment(const StoreContext& store, const SegmentRows& rows, uint32
 // Rows come in the order of their hashes: in the order of the log, a growing index would find some
 // places full.
 Status ReservePlaces(const StoreContext& store, const Manifest& manifest) {
-  uint64_t rows = 0;
-  for (const SegmentRows& segment : manifest.segments) {
-    for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
-  }
+  const uint64_t rows = CountRows(manifest);
   if (store.index->capacity()->ReserveRows(rows).ok()) return OkStatus();
   return ResourceExhaustedError(
       StrCat("dram_bytes is ", store.options->dram_bytes, "; the index of the ", rows, " rows of ",

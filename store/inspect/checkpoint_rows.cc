@@ -1,7 +1,6 @@
 #include "store/inspect/checkpoint_rows.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -39,9 +38,7 @@ Status CheckpointRows::Choose(size_t place, uint64_t heat_bytes_max, uint64_t wi
   reader_->SetOtherPaths(files_, OtherPathsOf(manifest_));
   std::ranges::sort(manifest_.segments, {},
                     [](const SegmentRows& rows) { return rows.header.segment_id; });
-  for (const SegmentRows& segment : manifest_.segments) {
-    for (const uint64_t word : segment.bits) rows_ += static_cast<uint64_t>(std::popcount(word));
-  }
+  rows_ = CountRows(manifest_);
   const std::vector<RowClass>& classes = manifest_.row_classes;
   for (size_t i = 0; i < manifest_.tables.size(); ++i) {
     const ManifestTable& table = manifest_.tables[i];
@@ -52,9 +49,8 @@ Status CheckpointRows::Choose(size_t place, uint64_t heat_bytes_max, uint64_t wi
   return manifest_.heat.bytes == 0 ? OkStatus() : LoadHeat(heat_bytes_max);
 }
 
-// A store without a limit of memory, which opens the checkpoint, has a sketch of this size.
 Status CheckpointRows::LoadHeat(uint64_t heat_bytes_max) {
-  const uint64_t wanted = RoundUp(manifest_.heat.ReadSketchBytes(), HeatSketch::kGrainBytes);
+  const uint64_t wanted = RoundUp(manifest_.heat.SketchBytesFor(0), HeatSketch::kGrainBytes);
   const uint64_t bytes = std::clamp(RoundDown(heat_bytes_max, HeatSketch::kGrainBytes),
                                     HeatSketch::kGrainBytes, HeatSketch::kBytesMax);
   EMBANK_ASSIGN_OR_RETURN(

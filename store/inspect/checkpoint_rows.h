@@ -48,7 +48,7 @@ class CheckpointRows {
   // Returns the checkpoints, the newest first; none after Choose.
   std::span<const KeptCheckpoint> kept() const { return kept_; }
   // The bytes of memory for all heat that a checkpoint keeps beside its records.
-  uint64_t HeatBytesOf(size_t place) const { return kept_[place].manifest->heat.ReadSketchBytes(); }
+  uint64_t HeatBytesOf(size_t place) const { return kept_[place].manifest->heat.SketchBytesFor(0); }
 
   // Chooses the checkpoint at this place of kept(), whose manifest was loaded; once. Its heat takes
   // at most `heat_bytes_max` of memory, but at least 4 KiB: with less than HeatBytesOf, some of the

@@ -5,10 +5,11 @@
 //   block:  | epoch 32 | 12 x (fingerprint's low 12 | heat 20) | 12 x fingerprint's high 8 |
 //
 // A row's block is one cache line, chosen by the upper bits of its hash, so that shards have blocks
-// of their own. The row's entry there has the heat with which it left. When a block is full, the
-// coldest entry is dropped, and that row seems colder than it was. No row seems hotter, except one
-// in 100,000 that has no entry and shares another row's fingerprint: it gets that row's heat. A row
-// that returns removes its entry. All of a block halves with each epoch, when it is next changed.
+// of their own. The row's entry there has its heat, of the moment when it left or was saved. When a
+// block is full, the coldest entry is dropped, and that row seems colder than it was. No row seems
+// hotter, except one in 100,000 that has no entry and shares another row's fingerprint: it gets
+// that row's heat. A row that returns removes its entry. All of a block halves with each epoch,
+// when it is next changed.
 //
 // Entries of erased rows stay until they have aged or given way.
 #ifndef EMBANK_STORE_PLACEMENT_HEAT_SKETCH_H_
@@ -56,6 +57,10 @@ static_assert(sizeof(HeatBlock) == 64);
 // Guarded by the locks of rows' shards, shared to read.
 class HeatSketch {
  public:
+  // Where a sketch's size follows the rows, as many share a block: half of its entries. Of these
+  // rows two in a thousand find it full.
+  static constexpr uint64_t kRowsOfBlock = HeatBlock::kEntries / 2;
+
   // A sketch has a block for each shard, and whole blocks of a device.
   static constexpr uint64_t kGrainBytes = 4096;
   static constexpr uint64_t kBytesMax = uint64_t{1} << 37;  // of 4 TiB

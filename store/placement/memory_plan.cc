@@ -26,10 +26,10 @@ uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t 
 
 uint64_t KeptSketchBytes(const StoreOptions& options, uint64_t sketch_bytes, uint64_t rows) {
   if (options.dram_bytes != 0) return sketch_bytes;
-  constexpr uint64_t kRowsOfBlock = 6;
   const uint64_t most = std::max(HeatSketchBytes(UINT64_MAX, options.ssd_bytes), sketch_bytes);
   uint64_t bytes = sketch_bytes;
-  while (2 * bytes <= most && rows / kRowsOfBlock > bytes / sizeof(HeatBlock)) bytes *= 2;
+  const uint64_t blocks = rows / HeatSketch::kRowsOfBlock;
+  while (2 * bytes <= most && blocks > bytes / sizeof(HeatBlock)) bytes *= 2;
   return bytes;
 }
 

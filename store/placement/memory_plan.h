@@ -47,15 +47,15 @@ constexpr uint64_t PinBytes(uint64_t dram_bytes) { return dram_bytes / 4; }
 uint64_t HeatSketchBytes(uint64_t dram_bytes, uint64_t ssd_bytes);
 
 // The size of the sketch of a store with a path, whose checkpoint has heat for a sketch of
-// `saved_bytes`.
-// Without a limit of memory rows do not leave; but all of them begin in the log, with saved heat.
+// `saved_bytes`. Without a limit of memory rows do not leave; but all of them begin in the log,
+// with saved heat.
 uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t saved_bytes);
 
 // The size of the sketch that a checkpoint keeps, of a store with `rows` rows and with a sketch of
 // `sketch_bytes`: the same. Without a limit of memory there is hardly a sketch, and all rows may be
-// in memory: the size is doubled, within the limits of a sketch, until at most six rows share a
-// block of twelve. Of rows in memory two in a thousand then find it full. Each block of the store's
-// sketch is one of the file, or is in several, which then have entries of each other's rows.
+// in memory: the size is doubled, within the limits of a sketch, until at most kRowsOfBlock of them
+// share a block. Each block of the store's sketch is one of the file, or is in several, which then
+// have entries of each other's rows.
 uint64_t KeptSketchBytes(const StoreOptions& options, uint64_t sketch_bytes, uint64_t rows);
 
 // Addresses to reserve for the rows of a store.

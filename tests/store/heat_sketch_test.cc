@@ -278,24 +278,31 @@ TEST_F(HeatSketchTest, KeptOneHasABlockForEachSixRows) {
   }
   options.ssd_bytes = uint64_t{1} << 44;
   EXPECT_EQ(KeptSketchBytes(options, kGrain, UINT64_MAX), uint64_t{1} << 36) << "a 256th";
+  options.ssd_bytes = 256 * 23 * kGrain;
+  EXPECT_EQ(KeptSketchBytes(options, 3 * kGrain, UINT64_MAX), 12 * kGrain);
   options.dram_bytes = uint64_t{1} << 30;
   EXPECT_EQ(KeptSketchBytes(options, 5 * kGrain, UINT64_MAX), 5 * kGrain);
 }
 
-// A store without a limit of memory has a sketch of the whole size. Who reads a checkpoint needs
-// less.
-TEST_F(HeatSketchTest, LoadedOneHasSpaceForAllOfTheFile) {
+// A store without a limit of memory has a sketch for the heat of the file and for its rows. One
+// that is saved again need not grow, so that no entries are in more blocks than before.
+TEST_F(HeatSketchTest, OneOfAFileHasSpaceForItsHeatAndRows) {
   constexpr uint64_t kGrain = HeatSketch::kGrainBytes;
-  for (const auto& [bytes, sketch_bytes, whole_bytes, read_bytes] :
-       {std::array<uint64_t, 4>{0, 0, 0, 0},
-        {kGrain, kGrain, kGrain, kGrain},
-        {40 * kGrain, 64 * kGrain, 64 * kGrain, 64 * kGrain},
-        {kGrain, 64 * kGrain, 64 * kGrain, 2 * kGrain},
-        {kGrain, 24 * kGrain, 24 * kGrain, 3 * kGrain},
-        {9 * kGrain, kGrain, 9 * kGrain, 9 * kGrain}}) {
+  constexpr uint64_t kRowsOfGrain = 6 * 64;
+  for (const auto& [bytes, sketch_bytes, rows, for_bytes] :
+       {std::array<uint64_t, 4>{0, 0, 1000, 0},
+        {kGrain, kGrain, 0, kGrain},
+        {40 * kGrain, 64 * kGrain, 0, 64 * kGrain},
+        {kGrain, 64 * kGrain, 0, 2 * kGrain},
+        {kGrain, 64 * kGrain, 16 * kRowsOfGrain, 16 * kGrain},
+        {kGrain, 64 * kGrain, 16 * kRowsOfGrain + 6, 32 * kGrain},
+        {kGrain, 64 * kGrain, UINT64_MAX, 64 * kGrain},
+        {kGrain, 24 * kGrain, 0, 3 * kGrain},
+        {9 * kGrain, kGrain, 0, 9 * kGrain}}) {
     const HeatFile file = {.bytes = bytes, .sketch_bytes = sketch_bytes};
-    EXPECT_EQ(file.WholeSketchBytes(), whole_bytes) << bytes << " of " << sketch_bytes;
-    EXPECT_EQ(file.ReadSketchBytes(), read_bytes) << bytes << " of " << sketch_bytes;
+    EXPECT_EQ(file.SketchBytesFor(rows), for_bytes) << bytes << " of " << sketch_bytes;
+    if (bytes == 0 || rows > 64 * kRowsOfGrain) continue;
+    EXPECT_EQ(KeptSketchBytes({}, for_bytes, rows), for_bytes) << bytes << " of " << sketch_bytes;
   }
   EXPECT_EQ(HeatSketchBytesOfLog(0, 0, 9 * kGrain), 9 * kGrain);
 }

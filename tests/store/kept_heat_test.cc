@@ -396,6 +396,27 @@ TEST(HeatOfAllRows, IsKeptOfAllRowsWhereMemoryHasNoLimit) {
   }
 }
 
+// A large sketch that hardly has heat follows the rows of a store without a limit of memory.
+TEST(HeatOfAllRows, HasASketchOfTheirSizeWhereMemoryHasNoLimit) {
+  SpillWorld world(10);
+  constexpr Key kRows = 1500;  // 250 blocks
+  constexpr Key kHot = 50;
+  Table* const table = world.Create("t", Optimizer::kSgd);
+  Put(table, KeysFrom(0, kRows), 1.0f);
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  Counted counted(table, kRows);
+  counted.LookUp(KeysFrom(0, kHot));
+  EXPECT_GT(table->store().heat_sketch->bytes(), 4 * HeatSketch::kGrainBytes);
+  world.options().dram_bytes = 0;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+    ASSERT_TRUE(world.Open().ok());
+    Table* const opened = *world->catalog().Open("t");
+    EXPECT_EQ(opened->store().heat_sketch->bytes(), 4 * HeatSketch::kGrainBytes);
+    EXPECT_EQ(HeatsOf(opened, kRows), counted.exact());
+  }
+}
+
 // Heat is kept where rows leave space for it, and takes no more than there is.
 TEST(HeatOfAllRows, GivesWayToRows) {
   constexpr uint64_t kSsdBytes = uint64_t{40} << 20;

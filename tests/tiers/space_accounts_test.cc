@@ -126,6 +126,12 @@ TEST_F(SpaceAccountsTest, MetadataTakesNoSpaceThatIsReserved) {
   EXPECT_TRUE(accounts_->ReserveMetadata(2 * kSegmentBytes, /*must=*/true));
   EXPECT_EQ(accounts_->SpareSegments(), -1);
   EXPECT_TRUE(accounts_->ReserveMetadata(2 * kSegmentBytes - 1, /*must=*/false)) << "it is less";
+  // The ten segments of the dirty rows are free, and compaction takes none of them.
+  EXPECT_TRUE(accounts_->HasSegment(SegmentPurpose::kDirtyRows));
+  EXPECT_FALSE(accounts_->HasSegment(SegmentPurpose::kCompactionThatFrees));
+  EXPECT_TRUE(accounts_->ReserveMetadata(kSegmentBytes, /*must=*/false));
+  EXPECT_TRUE(accounts_->HasSegment(SegmentPurpose::kCompactionThatFrees));
+  EXPECT_FALSE(accounts_->HasSegment(SegmentPurpose::kCompaction));
 }
 
 TEST(SpaceAccountsWithoutLimit, AdmitsAll) {

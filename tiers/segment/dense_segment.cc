@@ -1,7 +1,6 @@
 #include "tiers/segment/dense_segment.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -18,16 +17,10 @@ constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kBufferBytes = kPieceBytes + 2 * kBlockBytes;
 static_assert(kRecordBytesMax <= kPieceBytes);
 
-uint32_t LivingRows(const SegmentRows& rows) {
-  int count = 0;
-  for (const uint64_t word : rows.bits) count += std::popcount(word);
-  return static_cast<uint32_t>(count);
-}
-
 }  // namespace
 
 DenseSegment::DenseSegment(const SegmentRows& source) : source_(source), header_(source.header) {
-  const uint32_t rows = LivingRows(source);
+  const auto rows = static_cast<uint32_t>(source.CountRows());
   EMBANK_CHECK(rows > 0 && source.keys.size() == source.used_slots);
   header_.segment_bytes = SegmentGeometry::BytesFor(header_.record_bytes, rows);
   geometry_ = SegmentGeometry::Of(header_.record_bytes, header_.segment_bytes);
@@ -35,7 +28,7 @@ DenseSegment::DenseSegment(const SegmentRows& source) : source_(source), header_
 }
 
 SegmentRows DenseSegment::Describe() const {
-  const uint32_t rows = LivingRows(source_);
+  const auto rows = static_cast<uint32_t>(source_.CountRows());
   SegmentRows described = {.header = header_,
                            .tier = Tier::kSsd,
                            .used_slots = rows,

@@ -3,6 +3,7 @@
 #define EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -45,6 +46,11 @@ struct SegmentRows {
   std::vector<Key> keys;
   std::vector<TableId> tables;
 
+  uint64_t CountRows() const {
+    uint64_t rows = 0;
+    for (const uint64_t word : bits) rows += static_cast<uint64_t>(std::popcount(word));
+    return rows;
+  }
   // Whether its file is in the store's own directory, which the log of the SSD shares.
   bool IsInStoreDirectory() const { return tier == Tier::kSsd; }
 };

@@ -1,8 +1,7 @@
 // The accounts of a log: its space on the medium, its memory, and the pace of compaction. Every
 // change is entered here once, and the figures that others read without a lock follow.
 //
-//   ssd_bytes:  | segments | manifests, heat | a record for each dirty row | compaction's | for
-//   changes |
+//   ssd_bytes:  | segments | manifests, heat | dirty rows' records | compaction's | for changes |
 //
 //   rows become dirty -> Reserve ...... UseReservation <- a record of one is written
 //   rows stay clean   -> Release        SetOpenSlots   <- a segment gives and loses slots
@@ -71,8 +70,8 @@ class SpaceAccounts {
   // Sets the number of free slots in the open segment for dirty rows of a class. Does nothing for a
   // class that was not added.
   void SetOpenSlots(uint32_t row_class, uint64_t slots);
-  // Reserves `bytes` for manifests and heat, instead of the former reservation. False: that
-  // is more, and there is no space; nothing was changed, unless `must`.
+  // Reserves `bytes` for manifests and heat, instead of the former reservation; less always, and
+  // with `must` in any case. False: there is no space, and the former reservation stays.
   bool ReserveMetadata(uint64_t bytes, bool must);
   // Reserves bits again for a segment that was not made after all, if there is memory.
   void RestoreBits() { static_cast<void>(memory_.ReserveBits(needed_bit_bytes_)); }
