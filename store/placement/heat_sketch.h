@@ -57,8 +57,8 @@ static_assert(sizeof(HeatBlock) == 64);
 // Guarded by the locks of rows' shards, shared to read.
 class HeatSketch {
  public:
-  // Where a sketch's size follows the rows, as many share a block: half of its entries. Of these
-  // rows two in a thousand find it full.
+  // Where a sketch's size follows the rows, at most this many share a block in the mean: half of
+  // its entries. At most two rows in a thousand then find their block full.
   static constexpr uint64_t kRowsOfBlock = HeatBlock::kEntries / 2;
 
   // A sketch has a block for each shard, and whole blocks of a device.

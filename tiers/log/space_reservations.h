@@ -39,8 +39,9 @@ class SpaceReservations {
   bool ReserveAndMarkDead(Location location);
   // Whether Reserve would succeed for so many rows; without a lock if there is plenty of space.
   bool CanReserve(uint32_t row_class, uint32_t record_bytes, uint64_t rows);
-  // Reserves `bytes` for manifests and heat, instead of the former reservation; less always, and
-  // with `must` in any case. False: there is no space, and the former reservation stays.
+  // Reserves `bytes` for manifests and heat, instead of the former reservation. Always succeeds if
+  // they are no more than before, or with `must`. False: there is no space, and the former
+  // reservation stays.
   bool ReserveMetadata(uint64_t bytes, bool must);
 
   // Whether less than an eighth of ssd_bytes is spare. Without a lock.

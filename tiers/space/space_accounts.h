@@ -70,8 +70,9 @@ class SpaceAccounts {
   // Sets the number of free slots in the open segment for dirty rows of a class. Does nothing for a
   // class that was not added.
   void SetOpenSlots(uint32_t row_class, uint64_t slots);
-  // Reserves `bytes` for manifests and heat, instead of the former reservation; less always, and
-  // with `must` in any case. False: there is no space, and the former reservation stays.
+  // Reserves `bytes` for manifests and heat, instead of the former reservation. Always succeeds if
+  // they are no more than before, or with `must`. False: there is no space, and the former
+  // reservation stays.
   bool ReserveMetadata(uint64_t bytes, bool must);
   // Reserves bits again for a segment that was not made after all, if there is memory.
   void RestoreBits() { static_cast<void>(memory_.ReserveBits(needed_bit_bytes_)); }
